@@ -1,0 +1,34 @@
+"""The MQTT broker, eclipse-mosquitto."""
+
+from dataclasses import dataclass
+
+from broker.server import Context, Server, render
+from testbed.parameters import number
+
+
+@dataclass(frozen=True)
+class Settings:
+    """mosquitto.conf(5), what of it changes a measurement; 0 means no limit."""
+
+    set_tcp_nodelay: bool
+    max_inflight_messages: int = number(0, 65535)
+    max_queued_messages: int = number(0)
+    max_queued_bytes: int = number(0)
+
+
+def _files(context: Context) -> dict[str, str]:
+    return {"mosquitto.conf": render("mosquitto.conf.j2", context)}
+
+
+def _command(context: Context) -> list[str]:
+    return ["mosquitto", "-c", str(context.folder / "mosquitto.conf")]
+
+
+SERVER = Server(
+    name="mosquitto",
+    settings=Settings,
+    files=_files,
+    command=_command,
+    tcp_port=1883,
+    version=lambda: ["dpkg-query", "-W", "-f", "${Version}", "mosquitto"],
+)

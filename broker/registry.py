@@ -1,0 +1,18 @@
+"""The servers that protocols can ask for, one line each."""
+
+from importlib import import_module
+
+from broker.server import Server
+
+_MODULES = {
+    "mosquitto": "broker.mosquitto",
+}
+
+NAMES = tuple(_MODULES)
+
+
+def get(name: str) -> Server:
+    """The server's declaration; its module is imported on demand."""
+    server = import_module(_MODULES[name]).SERVER
+    assert isinstance(server, Server)
+    return server

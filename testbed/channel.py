@@ -1,0 +1,138 @@
+"""The emulated medium: netem on IFB devices in the server's namespace, where all clients' packets pass.
+
+Ingress (uplink) and egress (downlink) of the server's interface are redirected to IFBs; IP alone, so ARP stays off the
+channel. The same commands serve every fabric. Where the taps lie:
+
+    uplink    client ──► eth0 [tap: client side] ──► IFB: netem ──► [tap: server side] ──► server
+    downlink  server ──► mirror [tap: server side] ──► IFB: netem ──► eth0 [tap: client side] ──► client
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from testbed import commands, netem
+from testbed.errors import SetupError
+from testbed.netns import Host
+from testbed.plan import DIRECTIONS, Channel, derive_seed
+
+INTERFACE = "eth0"
+MIRROR = "mirror"
+_IFBS = {"uplink": "ifb-up", "downlink": "ifb-down"}
+_HALF = "ifb-air"
+
+
+@dataclass(frozen=True)
+class Tap:
+    """Where to listen for one side of the channel: interface, BPF filter, and what it shows."""
+
+    interface: str
+    bpf: str
+    shows: str
+
+
+@dataclass
+class Medium:
+    """A channel that is up: its commands, what the kernel made of them, and its taps."""
+
+    server: Host
+    channel: Channel
+    seeds: dict[str, int | None]
+    taps: dict[str, list[Tap]]
+    commands: list[str] = field(default_factory=list)
+
+    def readback(self) -> dict[str, Any]:
+        """`tc -s qdisc` of each IFB: netem's options and counters. Raises SetupError if one is not what was set."""
+        seen = {}
+        for ifb, seed in self.seeds.items():
+            with self.server.entered():
+                qdiscs = json.loads(commands.run(["tc", "-j", "-s", "qdisc", "show", "dev", ifb]))
+            found = next((qdisc for qdisc in qdiscs if qdisc["kind"] == "netem"), None)
+            if found is None:
+                raise SetupError(f"{ifb}: the kernel shows no netem, though it was set")
+            wrong = netem.differences(self.channel.netem, seed, found["options"])
+            if wrong:
+                raise SetupError(f"{ifb}: netem is not what was set: {'; '.join(wrong)}")
+            seen[ifb] = found
+        return seen
+
+
+def ifb_of(channel: Channel, direction: str) -> str | None:
+    """The IFB that carries a direction; None where it is not shaped."""
+    if not channel.netem.shapes or direction not in DIRECTIONS[channel.direction]:
+        return None
+    return _HALF if channel.duplex == "half" else _IFBS[direction]
+
+
+def _taps(channel: Channel, server: str) -> dict[str, list[Tap]]:
+    if not channel.netem.shapes:
+        return {"client-side": [Tap(INTERFACE, "", "both directions, unshaped")]}
+    client_side = [Tap(INTERFACE, "", "uplink before the channel, downlink after it")]
+    server_side = []
+    uplink = ifb_of(channel, "uplink")
+    if uplink:
+        server_side.append(Tap(uplink, f"not src host {server}", "uplink after the channel"))
+        server_side.append(Tap(MIRROR, "", "downlink before the channel"))
+    else:
+        server_side.append(Tap(MIRROR, "", "uplink, unshaped, and downlink before the channel"))
+    return {"client-side": client_side, "server-side": server_side}
+
+
+def _redirect(channel: Channel, direction: str) -> list[str] | None:
+    hook = "ingress" if direction == "uplink" else "egress"
+    ifb = ifb_of(channel, direction)
+    actions = []
+    if direction == "downlink" or not ifb:
+        actions += ["action", "mirred", "egress", "mirror", "dev", MIRROR]
+    if ifb:
+        actions += ["action", "mirred", "egress", "redirect", "dev", ifb]
+    return ["tc", "filter", "add", "dev", INTERFACE, hook, "protocol", "ip", "matchall", *actions]
+
+
+def _plan_commands(channel: Channel, seeds: dict[str, int | None]) -> list[list[str]]:
+    plan = [["ip", "link", "add", MIRROR, "type", "dummy"], ["ip", "link", "set", MIRROR, "up"]]
+    for ifb, seed in seeds.items():
+        plan.append(["ip", "link", "add", ifb, "type", "ifb"])
+        plan.append(["tc", "qdisc", "add", "dev", ifb, "root", *netem.arguments(channel.netem, seed)])
+        plan.append(["ip", "link", "set", ifb, "up"])
+    plan.append(["tc", "qdisc", "add", "dev", INTERFACE, "clsact"])
+    plan += [words for direction in ("uplink", "downlink") if (words := _redirect(channel, direction))]
+    return plan
+
+
+def _undo(server: Host, ifbs: list[str]) -> None:
+    with server.entered():
+        commands.run(["tc", "qdisc", "del", "dev", INTERFACE, "clsact"])
+        for device in (*ifbs, MIRROR):
+            commands.run(["ip", "link", "del", device])
+
+
+def tc_takes_seed() -> bool:
+    """Whether this `tc` knows netem's `seed` (iproute2 6.6 and newer)."""
+    words = commands.run(["tc", "-V"]).split("iproute2-")[-1].split(",")[0].split(".")
+    return (int(words[0]), int(words[1])) >= (6, 6)
+
+
+@contextmanager
+def medium(server: Host, channel: Channel, seed: int) -> Iterator[Medium]:
+    """Put the channel on the server's path and check what the kernel made of it; taken off after the `with`.
+
+    netem's seed is derived from `seed` for each IFB, so that losses repeat.
+    """
+    shaped = dict.fromkeys(filter(None, (ifb_of(channel, direction) for direction in ("uplink", "downlink"))))
+    with_seed = bool(shaped) and tc_takes_seed()
+    seeds = {ifb: derive_seed(seed, "netem", ifb) if with_seed else None for ifb in shaped}
+    up = Medium(server, channel, seeds, _taps(channel, server.address))
+    with ExitStack() as stack:
+        if shaped:
+            plan = _plan_commands(channel, seeds)
+            with server.entered():
+                commands.run(plan[0])
+                stack.callback(_undo, server, list(seeds))
+                for words in plan[1:]:
+                    commands.run(words)
+            up.commands += [" ".join(words) for words in plan]
+            up.readback()
+        yield up

@@ -1,0 +1,116 @@
+"""The one module that runs commands. A failed command's error shows the command, its exit status and its output."""
+
+import ctypes
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from testbed.errors import SetupError
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class CommandError(SetupError):
+    """A command that did not exit with 0, or could not be started."""
+
+    def __init__(self, argv: Sequence[str], status: int | None, output: str) -> None:
+        self.argv, self.status, self.output = list(argv), status, output.strip()
+        outcome = "could not be started" if status is None else f"exit status {status}"
+        super().__init__(f"`{shlex.join(argv)}`: {outcome}" + (f"\n{self.output}" if self.output else ""))
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    timeout: float | None = None,
+) -> str:
+    """Run a command to its end and return what it printed.
+
+    Raises CommandError with stdout and stderr if it fails. `env` adds to the environment; `timeout` is in seconds.
+    """
+    try:
+        done = subprocess.run(
+            argv,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **env} if env else None,
+            cwd=cwd,
+            timeout=timeout,
+            check=False,
+        )
+    except OSError as error:
+        raise CommandError(argv, None, str(error)) from error
+    except subprocess.TimeoutExpired as error:
+        raise CommandError(argv, None, f"not done after {timeout} s") from error
+    if done.returncode:
+        raise CommandError(argv, done.returncode, done.stdout + done.stderr)
+    return done.stdout
+
+
+def follow(argv: Sequence[str], each_line: Callable[[str], None], *, cwd: Path | None = None) -> None:
+    """Run a long command and hand over each line it prints (stdout and stderr together) as it comes."""
+    lines: list[str] = []
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=cwd
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            each_line(line.rstrip())
+    if process.returncode:
+        raise CommandError(argv, process.returncode, "".join(lines[-40:]))
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    stdout: IO[str] | int,
+    stderr: IO[str] | int = subprocess.STDOUT,
+    env: Mapping[str, str] | None = None,
+    own_group: bool = False,
+) -> "subprocess.Popen[str]":
+    """Start a command that stops with this process, however this process ends."""
+    try:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            text=True,
+            env={**os.environ, **env} if env else None,
+            start_new_session=own_group,
+            preexec_fn=_die_with_parent,
+        )
+    except OSError as error:
+        raise CommandError(argv, None, str(error)) from error
+
+
+@contextmanager
+def background(
+    argv: Sequence[str], log: Path, *, stop_signal: int = signal.SIGTERM, grace: float = 10.0
+) -> "Iterator[subprocess.Popen[str]]":
+    """A process that runs inside the `with`; its output goes to `log`. Killed if `stop_signal` does not end it."""
+    with log.open("w") as file:
+        process = start(argv, stdout=file)
+        try:
+            yield process
+        finally:
+            process.send_signal(stop_signal)
+            try:
+                process.wait(grace)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

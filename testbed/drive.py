@@ -1,0 +1,141 @@
+"""The clients' part of a cell's life: connect → ready → go → publish on schedule → drain."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from clients import registry
+from clients.loop import Loop
+from clients.payloads import Message
+from clients.protocol import PUBLISHER, SUBSCRIBER, Assignment, Client
+from clients.records import Records
+from testbed.netns import Fabric, Host
+from testbed.plan import Cell, derive_seed
+
+HEARTBEAT = 5 * 10**9
+"""Emulated ns between two reports of progress; the host takes a longer silence for a clock that stands still."""
+
+LEAD = 10**9
+"""ns between the word *go* and the first publish."""
+
+Report = Callable[[dict[str, Any]], None]
+
+
+@dataclass
+class Outcome:
+    """What the clients saw. `go` is ns since the epoch."""
+
+    records: Records
+    go: int
+    ready: dict[str, int]
+    counters: dict[str, dict[str, int]]
+
+
+def host_names(cell: Cell) -> list[str]:
+    """The client hosts of a cell, publishers first."""
+    return [f"{role}-{number:02d}" for role in (PUBLISHER, SUBSCRIBER) for number in range(1, cell.clients + 1)]
+
+
+class _Drive:
+    def __init__(self, cell: Cell, fabric: Fabric, loop: Loop, report: Report) -> None:
+        self.cell, self.fabric, self.loop, self.report = cell, fabric, loop, report
+        self.records = Records(cell.run_tag, cell.size)
+        self.clients: dict[str, Client] = {}
+        self.phase = "connect"
+
+    def _make(self, role: str, number: int, host: Host) -> Client:
+        protocol = registry.get(self.cell.protocol)
+        assignment = Assignment(
+            role=role,
+            number=number,
+            address=host.address,
+            server=self.fabric.server.address,
+            qos=self.cell.qos,
+            parameters=self.cell.parameters,
+            seed=derive_seed(self.cell.seed, role, number),
+            deliver=lambda payload: self.records.note_received(number, payload),
+        )
+        kind = protocol.publisher if role == PUBLISHER else protocol.subscriber
+        return kind(self.loop, assignment)
+
+    def _start(self, role: str, number: int) -> None:
+        name = f"{role}-{number:02d}"
+        host = self.fabric.clients[name]
+        with host.entered():
+            self.clients[name] = self._make(role, number, host)
+            self.clients[name].start()
+
+    def connect(self) -> None:
+        """Start subscribers, then publishers, a stagger apart; wait until all are ready or the time for it is over."""
+        cell, begin = self.cell, time.time_ns()
+        order = [(role, number) for role in (SUBSCRIBER, PUBLISHER) for number in range(1, cell.clients + 1)]
+        for position, (role, number) in enumerate(order):
+            self.loop.call_at(begin + position * cell.stagger, partial(self._start, role, number))
+        self.loop.run_until(self._all_ready, begin + len(order) * cell.stagger + cell.startup_timeout)
+
+    def _all_ready(self) -> bool:
+        return len(self.clients) == 2 * self.cell.clients and all(client.ready for client in self.clients.values())
+
+    def count_ready(self) -> dict[str, int]:
+        """Clients that are ready, by role."""
+        return {
+            role: sum(client.ready for name, client in self.clients.items() if name.startswith(role))
+            for role in (PUBLISHER, SUBSCRIBER)
+        }
+
+    def _due(self, go: int, number: int, seq: int) -> int:
+        """One message an interval; the publishers' first sends are spread evenly over the interval."""
+        interval = self.cell.interval
+        return go + (number - 1) * interval // self.cell.clients + (seq - 1) * interval
+
+    def publish_and_drain(self, go: int) -> None:
+        """Publish on schedule from `go` on, then wait for stragglers for the study's drain time."""
+        cell, last = self.cell, go
+        for number in range(1, cell.clients + 1):
+            for seq in range(1, cell.messages + 1):
+                last = max(last, when := self._due(go, number, seq))
+                self.loop.call_at(when, partial(self._publish, number, seq, when))
+        self.phase = "publish"
+        self.loop.run_until(lambda: False, last)
+        self.phase = "drain"
+        self.loop.run_until(lambda: False, last + cell.drain)
+
+    def _publish(self, number: int, seq: int, when: int) -> None:
+        cell, client = self.cell, self.clients[f"{PUBLISHER}-{number:02d}"]
+        self.records.note_sent(number, seq, when)
+        if client.ready:
+            client.publish(Message(cell.run_tag, number, seq, when, cell.size, cell.payload))
+
+    def heartbeat(self) -> None:
+        """Tell how far the cell is, again and again."""
+        self.report(
+            {
+                "phase": self.phase,
+                "ready": sum(client.ready for client in self.clients.values()),
+                "sent": len(self.records.sent),
+                "delivered": len(self.records.received),
+                "clock": time.time_ns(),
+            }
+        )
+        self.loop.call_later(HEARTBEAT, self.heartbeat)
+
+
+def drive(cell: Cell, fabric: Fabric, report: Report, before_go: Callable[[], None]) -> Outcome:
+    """Run all clients of a cell in this thread. `before_go` is called between ready and go."""
+    loop = Loop()
+    driver = _Drive(cell, fabric, loop, report)
+    try:
+        driver.heartbeat()
+        driver.connect()
+        ready = driver.count_ready()
+        before_go()
+        go = time.time_ns() + LEAD
+        driver.publish_and_drain(go)
+    finally:
+        counters = {name: client.counters() for name, client in driver.clients.items()}
+        for client in driver.clients.values():
+            client.close()
+        loop.close()
+    return Outcome(driver.records, go, ready, counters)

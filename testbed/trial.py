@@ -1,0 +1,102 @@
+"""One cell on network namespaces, from an empty kernel to results: runs in the guest, or on a host that has netem."""
+
+import contextlib
+import json
+import os
+import socket
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from broker import registry as servers
+from broker.server import Context
+from clients import registry as protocols
+from testbed import commands
+from testbed.capture import capture
+from testbed.channel import medium
+from testbed.drive import Report, drive, host_names
+from testbed.netns import Host, fabric
+from testbed.pcapng import Interface, bring_together
+from testbed.plan import Cell
+from testbed.waiting import wait_for
+
+
+def _answers(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((address, port)) == 0
+
+
+@contextlib.contextmanager
+def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None]:
+    declared = servers.get(name)
+    context = Context(server.address, cell.clients, folder, cell.servers[name])
+    for file, text in declared.files(context).items():
+        (folder / file).write_text(text)
+    log = folder / f"{name}.log"
+    with server.entered():
+        process = commands.start(declared.command(context), stdout=log.open("w"))
+
+    def up() -> bool:
+        if process.poll() is not None:
+            raise commands.CommandError(declared.command(context), process.returncode, log.read_text()[-2000:])
+        with server.entered():
+            return declared.tcp_port is None or _answers(server.address, declared.tcp_port)
+
+    try:
+        wait_for(up, f"{name} to listen", 60)
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
+    """Run one cell; messages.csv, PCAPs and logs go below `folder`. Returns the facts of the run, for the manifest."""
+    logs = folder / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    begin = time.time_ns()
+    with ExitStack() as stack:
+        report({"phase": "fabric"})
+        net = stack.enter_context(fabric(host_names(cell), cell.tcp))
+        for name in protocols.get(cell.protocol).servers:
+            stack.enter_context(_serving(name, cell, net.server, logs))
+        link = stack.enter_context(medium(net.server, cell.channel, cell.seed))
+        taps = stack.enter_context(capture(net.server, link.taps, logs))
+        before: dict[str, Any] = {}
+        outcome = drive(cell, net, report, before_go=lambda: before.update(link.readback()))
+        after = link.readback()
+        taps.settle()
+    outcome.records.write(folder / "messages.csv")
+    (logs / "clients.json").write_text(json.dumps(outcome.counters, indent=1))
+    report({"phase": "pcap"})
+    for side, listeners in taps.listeners.items():
+        sources = [(Interface(one.tap.interface, one.tap.shows), one.raw) for one in listeners]
+        bring_together(sources, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}")
+        for one in listeners:
+            one.raw.unlink()
+    return {
+        "status": "ok",
+        "ready_publishers": outcome.ready["publisher"],
+        "ready_subscribers": outcome.ready["subscriber"],
+        "go_ns": outcome.go,
+        "foreign_messages": outcome.records.foreign,
+        "emulated_s": (time.time_ns() - begin) / 1e9,
+        "channel": {"commands": link.commands, "seeds": link.seeds, "before": before, "after": after},
+        "capture": {"packets": taps.packets, "dropped": taps.dropped},
+        "kernel": os.uname().release,
+        "servers": {name: commands.run(servers.get(name).version()) for name in protocols.get(cell.protocol).servers},
+    }
+
+
+def run_cell_safely(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
+    """run_cell(), but an error is the cell's status and not the end of the run; its traceback is kept in the logs."""
+    try:
+        facts = run_cell(cell, folder, report)
+    except Exception as error:
+        (folder / "logs" / "error.txt").write_text(traceback.format_exc())
+        facts = {"status": "failed", "error": str(error)}
+    (folder / "cell.json").write_text(json.dumps(facts, indent=1))
+    return facts
