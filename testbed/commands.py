@@ -80,6 +80,7 @@ def start(
     stdout: IO[str] | int,
     stderr: IO[str] | int = subprocess.STDOUT,
     env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
     own_group: bool = False,
 ) -> "subprocess.Popen[str]":
     """Start a command that stops with this process, however this process ends."""
@@ -91,6 +92,7 @@ def start(
             stderr=stderr,
             text=True,
             env={**os.environ, **env} if env else None,
+            cwd=cwd,
             start_new_session=own_group,
             preexec_fn=_die_with_parent,
         )

@@ -57,6 +57,22 @@ def _options(*options: tuple[int, bytes]) -> bytes:
     return b"".join(struct.pack("=HH", code, len(value)) + _pad(value) for code, value in options) + bytes(4)
 
 
+@dataclass
+class Totals:
+    """Packets that carry IP, and their bytes with the Ethernet header."""
+
+    packets: int = 0
+    bytes: int = 0
+
+    def counting(self, packets: Iterator[Packet]) -> Iterator[Packet]:
+        """The same packets, counted as they pass."""
+        for packet in packets:
+            if packet.data[12:14] == b"\x08\x00":  # EtherType IPv4
+                self.packets += 1
+                self.bytes += packet.length
+            yield packet
+
+
 def _write(file: BinaryIO, interfaces: list[Interface], packets: Iterator[Packet], comment: str) -> None:
     section = struct.pack("=IHHq", 0x1A2B3C4D, 1, 0, -1)
     file.write(_block(_SECTION, section + _options((_COMMENT, comment.encode()), (_APPLICATION, b"pubsub-testbed"))))
@@ -70,9 +86,11 @@ def _write(file: BinaryIO, interfaces: list[Interface], packets: Iterator[Packet
         file.write(_block(_PACKET, head + _pad(packet.data)))
 
 
-def bring_together(sources: list[tuple[Interface, Path]], target: Path, comment: str) -> None:
-    """Write the packets of several raw captures into one pcapng, in the order of their stamps."""
+def bring_together(sources: list[tuple[Interface, Path]], target: Path, comment: str) -> Totals:
+    """Write the packets of several raw captures into one pcapng, in the order of their stamps, and count them."""
+    totals = Totals()
     streams = [read_pcap(path, number) for number, (_, path) in enumerate(sources)]
-    packets = heapq.merge(*streams, key=lambda packet: packet.time)
+    packets = totals.counting(heapq.merge(*streams, key=lambda packet: packet.time))
     with target.open("wb") as file:
         _write(file, [interface for interface, _ in sources], packets, comment)
+    return totals

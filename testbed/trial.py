@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,10 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
     outcome.records.write(folder / "messages.csv")
     (logs / "clients.json").write_text(json.dumps(outcome.counters, indent=1))
     report({"phase": "pcap"})
+    wire = {}
     for side, listeners in taps.listeners.items():
         sources = [(Interface(one.tap.interface, one.tap.shows), one.raw) for one in listeners]
-        bring_together(sources, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}")
+        wire[side] = bring_together(sources, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}")
         for one in listeners:
             one.raw.unlink()
     return {
@@ -85,7 +87,7 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
         "foreign_messages": outcome.records.foreign,
         "emulated_s": (time.time_ns() - begin) / 1e9,
         "channel": {"commands": link.commands, "seeds": link.seeds, "before": before, "after": after},
-        "capture": {"packets": taps.packets, "dropped": taps.dropped},
+        "capture": {"packets": taps.packets, "dropped": taps.dropped, "wire": asdict(wire["client-side"])},
         "kernel": os.uname().release,
         "servers": {name: commands.run(servers.get(name).version()) for name in protocols.get(cell.protocol).servers},
     }

@@ -1,0 +1,48 @@
+# Two commands: `make run PROFILE=satcom` and `make test`. `make help` lists the rest.
+PROFILE ?= satcom
+VARIABLES := PROFILE STUDY PROTOCOL QOS PAYLOAD CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL RUNTIME OUT
+SYSTEM_PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+PYTHON := .venv/bin/python
+
+# A misspelt variable is an error, not a setting that is passed over in silence.
+GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
+UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS,$(GIVEN))
+ifneq ($(UNKNOWN),)
+$(error $(UNKNOWN): no such variable; allowed are $(VARIABLES))
+endif
+
+lower = $(shell echo $(1) | tr A-Z a-z)
+given = $(filter command environment,$(firstword $(origin $(1))))
+OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
+
+.PHONY: help setup run profiles doctor lint test bench lock clean
+.DEFAULT_GOAL := help
+
+help:  ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@echo; echo "make run takes: $(VARIABLES)"
+
+setup:  ## install what is missing: Debian packages, Python environment, guest kernel
+	@$(SYSTEM_PYTHON) -m testbed.setup
+
+run: setup  ## run a study on a link: make run PROFILE=satcom
+	@$(PYTHON) -m testbed.cli run $(OPTIONS)
+
+profiles: setup  ## list the links
+	@$(PYTHON) -m testbed.cli profiles
+
+lint: setup  ## check style and types
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m mypy
+
+test: setup  ## run all tests: make test TESTS=tests/unit runs some
+	@$(PYTHON) -m pytest $(TESTS)
+
+lock:  ## pin the Python packages anew
+	$(PYTHON) -m pip install --quiet pip-tools
+	$(PYTHON) -m piptools compile --quiet --strip-extras --generate-hashes --extra dev --no-header \
+	  --no-emit-find-links --no-emit-index-url -o requirements.lock pyproject.toml
+
+clean:  ## remove results and caches of the checkout; the guest kernel stays in its cache
+	rm -rf results .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,24 @@
+"""Published figures, as data with their citation, to be put beside ours."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_FOLDER = Path(__file__).parent
+
+
+@cache
+def figures(study: str) -> dict[str, Any]:
+    """What was published for a study; empty if nothing is known."""
+    path = _FOLDER / f"{study}.yaml"
+    return dict(yaml.safe_load(path.read_text())) if path.exists() else {}
+
+
+def loss_pct(study: str, profile: str, payload: str, protocol: str, qos: int | None) -> float | None:
+    """The published loss of a cell in per cent; None if it was not tested or not published."""
+    found: Any = figures(study).get("loss_pct", {}).get(profile, {}).get(payload, {}).get(protocol)
+    if isinstance(found, dict):
+        found = found.get(qos)
+    return None if found is None else float(found)

@@ -1,0 +1,144 @@
+"""The command line that `make` calls. User errors end with exit code 2 and one line, a failed run with 1."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from guest import kernel
+from testbed import __version__, host, profile, screen, study
+from testbed.errors import SetupError, UserError
+from testbed.plan import Choice, Plan, resolve
+from testbed.results import Results
+from testbed.workers import Netns, Runtime, Virtual, run_all
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+RUNTIMES = ("auto", "virtual", "netns")
+
+
+def _whole(variable: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise UserError(f"{variable}: {text!r}: allowed is a whole number")
+    return int(text)
+
+
+def _virtual() -> Runtime:
+    built = kernel.cached()
+    if built is None:
+        raise SetupError("RUNTIME=virtual needs the guest's kernel, which is not built yet: make setup (see make doctor)")
+    return Virtual(built)
+
+
+def _runtime(name: str) -> tuple[Runtime, str]:
+    """The runtime and, in a line, why it was taken."""
+    if name == "auto":
+        return _virtual(), "virtual time needs neither Docker nor netem in this machine's kernel"
+    if name == "virtual":
+        return _virtual(), "as asked"
+    if name == "netns":
+        problem = host.netns_problem()
+        if problem:
+            raise SetupError(f"{problem}; see make doctor")
+        return Netns(), "as asked; real time, on this machine's kernel"
+    raise UserError(f"RUNTIME: {name!r}: allowed are {', '.join(RUNTIMES)}")
+
+
+def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[str, Any]) -> bool:
+    """Run every cell; True if all are ok. Whatever happens, what finished is in the results."""
+    begin = time.monotonic()
+    outcomes = run_all(runtime, plan.cells, results.cell_folder, lambda event: progress.event(event))
+    with screen.Progress(len(plan.cells)) as progress:
+        try:
+            for done in outcomes:
+                row = results.finish(done.cell, done.status, done.wall_s, done.error)
+                error = done.error or str(results.facts[done.cell.id].get("error", ""))
+                progress.finished(done.cell.id, row, error)
+        finally:
+            outcomes.close()  # type: ignore[attr-defined]
+            results.write_manifest(environment | {"wall_s": round(time.monotonic() - begin, 3)})
+    return all(row["status"] == "ok" for row in results.rows.values())
+
+
+@app.command()
+def run(
+    profile_name: Annotated[str, typer.Option("--profile")],
+    study_name: Annotated[str, typer.Option("--study")] = "ffi-2022",
+    protocol: str | None = None,
+    qos: str | None = None,
+    payload: str | None = None,
+    clients: str | None = None,
+    messages: str | None = None,
+    interval: str | None = None,
+    drain: str | None = None,
+    seed: str | None = None,
+    repeats: str | None = None,
+    channel: str | None = None,
+    runtime: str = "auto",
+    out: Path = Path("results"),
+) -> None:
+    """Run a study on a profile."""
+    link = profile.load(profile_name)
+    name, file = study.load(study_name)
+    choice = Choice(
+        protocol=protocol,
+        qos=qos,
+        payload=payload,
+        clients=_whole("CLIENTS", clients),
+        messages=_whole("MESSAGES", messages),
+        interval=interval,
+        drain=drain,
+        seed=_whole("SEED", seed),
+        repeats=_whole("REPEATS", repeats),
+        channel=channel,
+    )
+    plan = resolve(name, file, study_name, link, choice)
+    place, reason = _runtime(runtime)
+    results = Results(out, plan, place.name)
+    screen.announce(plan, place.name, reason, str(results.folder))
+    environment = {
+        "testbed": __version__,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "clock": "virtual" if place.name == "virtual" else "real",
+        "versions": host.versions() | {"guest_kernel": place.kernel.version if isinstance(place, Virtual) else None},
+    }
+    ok = _execute(plan, place, results, environment)
+    screen.result_table(plan, [results.rows[cell.id] for cell in plan.cells if cell.id in results.rows])
+    if not ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def profiles() -> None:
+    """List the links that come with the testbed."""
+    screen.profile_table(profile.load_all())
+
+
+def main() -> None:
+    """Entry point."""
+    # `timeout`, service managers and CI end a run with SIGTERM; it is cleaned up like Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    os.environ["PATH"] = ":".join([*map(str, kernel.tools()), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    try:
+        app(standalone_mode=False)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+    except typer.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
+    except (KeyboardInterrupt, typer.Abort):
+        print("interrupted; the cells that finished are in results/latest", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
