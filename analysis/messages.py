@@ -54,7 +54,9 @@ def measures(messages: pd.DataFrame) -> dict[str, Any]:
         "duplicates": int((messages["copies"] - 1).clip(lower=0).sum()),
         "out_of_order": out_of_order(messages),
     }
-    percentiles = dict(zip((25, 50, 75, 95, 99), np.percentile(delays, [25, 50, 75, 95, 99]), strict=True)) if delivered else {}
+    percentiles = (
+        dict(zip((25, 50, 75, 95, 99), np.percentile(delays, [25, 50, 75, 95, 99]), strict=True)) if delivered else {}
+    )
     nan = float("nan")
     row["delay_mean_ms"] = float(delays.mean()) if delivered else nan
     row["delay_median_ms"] = percentiles.get(50, nan)

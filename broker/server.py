@@ -34,5 +34,7 @@ class Server:
 
 def render(template: str, context: Context) -> str:
     """A configuration from broker/templates; a name that the template uses and nobody gave is an error."""
-    environment = Environment(loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True)
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True
+    )
     return environment.get_template(template).render(context=context, **context.settings)

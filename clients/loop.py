@@ -43,7 +43,7 @@ class Loop:
         if self._timerfd < 0:
             raise OSError(ctypes.get_errno(), "timerfd_create")
         self._epoll.register(self._timerfd, select.EPOLLIN)
-        self._handlers: dict[int, dict[int, Callable[[], None]]] = {}
+        self._handlers: dict[int, dict[int, Callable[[], object]]] = {}
         self._timers: list[tuple[int, int, Timer]] = []
         self._order = itertools.count()
         self._armed = 0
@@ -53,11 +53,11 @@ class Loop:
         self._epoll.close()
         os.close(self._timerfd)
 
-    def on_readable(self, fd: int, callback: Callable[[], None] | None) -> None:
+    def on_readable(self, fd: int, callback: Callable[[], object] | None) -> None:
         """Call `callback` whenever `fd` is readable, None: no more."""
         self._watch(fd, select.EPOLLIN, callback)
 
-    def on_writable(self, fd: int, callback: Callable[[], None] | None) -> None:
+    def on_writable(self, fd: int, callback: Callable[[], object] | None) -> None:
         """Call `callback` whenever `fd` is writable, None: no more."""
         self._watch(fd, select.EPOLLOUT, callback)
 
@@ -66,7 +66,7 @@ class Loop:
         if self._handlers.pop(fd, None):
             self._epoll.unregister(fd)
 
-    def _watch(self, fd: int, event: int, callback: Callable[[], None] | None) -> None:
+    def _watch(self, fd: int, event: int, callback: Callable[[], object] | None) -> None:
         known = fd in self._handlers
         handlers = self._handlers.setdefault(fd, {})
         handlers.pop(event, None)

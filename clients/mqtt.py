@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion
 
 from clients.loop import Loop
 from clients.payloads import Message
@@ -41,7 +42,7 @@ class MqttClient(Client):
         self._parameters = Parameters(**assignment.parameters)
         self._closing = False
         self._counters = {"connects": 0, "disconnects": 0}
-        self._client = _Paho(paho.CallbackAPIVersion.VERSION2, assignment.name, clean_session=True)
+        self._client = _Paho(CallbackAPIVersion.VERSION2, assignment.name, clean_session=True)
         self._client.max_inflight_messages_set(self._parameters.max_inflight)
         self._client.on_socket_open = self._on_socket_open
         self._client.on_socket_close = self._on_socket_close
@@ -106,7 +107,7 @@ class MqttClient(Client):
         self.ready = not any(reason.is_failure for reason in reasons)
 
     def _on_message(self, _client: Any, _data: Any, message: paho.MQTTMessage) -> None:
-        self._assignment.deliver(message.payload)
+        self._assignment.deliver(bytes(message.payload))
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, _reason: Any, _properties: Any) -> None:
         if not self._closing:

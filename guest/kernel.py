@@ -30,7 +30,11 @@ _FILES = 650
 """Object files of such a build, to show how far it is."""
 
 # Part of what seeds the guest's random pool, so the same on every machine.
-_BUILD = ("KBUILD_BUILD_TIMESTAMP=2024-01-01", "KBUILD_BUILD_USER=testbed", "KBUILD_BUILD_HOST=testbed")
+_BUILD: tuple[str, ...] = (
+    "KBUILD_BUILD_TIMESTAMP=2024-01-01",
+    "KBUILD_BUILD_USER=testbed",
+    "KBUILD_BUILD_HOST=testbed",
+)
 _BUILD += ("KBUILD_BUILD_VERSION=1", "KCFLAGS=-pipe")
 
 Say = Callable[[str], None]
@@ -109,9 +113,7 @@ def _unpack(say: Say, scratch: Path) -> tuple[str, Path]:
 def _configure(source: Path) -> None:
     make = ["make", "ARCH=um"]
     commands.run([*make, "tinyconfig"], cwd=source)
-    commands.run(
-        ["scripts/kconfig/merge_config.sh", "-m", ".config", str(_CONFIG)], cwd=source, env={"ARCH": "um"}
-    )
+    commands.run(["scripts/kconfig/merge_config.sh", "-m", ".config", str(_CONFIG)], cwd=source, env={"ARCH": "um"})
     commands.run([*make, "olddefconfig"], cwd=source)
     have = set((source / ".config").read_text().splitlines())
     known = set(re.findall(r"^\s*(?:menu)?config (\w+)", _kconfig_text(source), re.MULTILINE))

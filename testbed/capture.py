@@ -61,17 +61,20 @@ class Capture:
 
 
 @contextmanager
-def capture(server: Host, sides: dict[str, list[Tap]], folder: Path) -> Iterator[Capture]:
-    """Listen on every tap, in the server's namespace, until the end of the `with`; raw PCAPs lie below `folder`."""
+def capture(points: dict[str, tuple[Host, list[Tap]]], folder: Path) -> Iterator[Capture]:
+    """Listen on every tap, in its host's namespace, until the end of the `with`; raw PCAPs lie below `folder`.
+
+    `points` holds the host and the taps of each PCAP that is wanted.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         listeners: dict[str, list[_Listener]] = {}
-        for side, taps in sides.items():
+        for side, (host, taps) in points.items():
             for tap in taps:
                 raw, log = folder / f"{side}.{tap.interface}.raw", folder / f"tcpdump-{side}.{tap.interface}.log"
                 words = ["tcpdump", "-i", tap.interface, "-n", "-s", "0", "-B", _BUFFER_KIB, "-U", "-Z", "root"]
                 words += ["--time-stamp-precision=nano", "-w", str(raw), *([tap.bpf] if tap.bpf else [])]
-                with server.entered():
+                with host.entered():
                     process = stack.enter_context(commands.background(words, log, stop_signal=signal.SIGINT))
                 listeners.setdefault(side, []).append(_Listener(tap, raw, log, process))
         for one in (one for some in listeners.values() for one in some):

@@ -32,7 +32,9 @@ def _whole(variable: str, text: str | None) -> int | None:
 def _virtual() -> Runtime:
     built = kernel.cached()
     if built is None:
-        raise SetupError("RUNTIME=virtual needs the guest's kernel, which is not built yet: make setup (see make doctor)")
+        raise SetupError(
+            "RUNTIME=virtual needs the guest's kernel, which is not built yet: make setup (see make doctor)"
+        )
     return Virtual(built)
 
 
@@ -80,6 +82,7 @@ def run(
     seed: str | None = None,
     repeats: str | None = None,
     channel: str | None = None,
+    capture: str | None = None,
     runtime: str = "auto",
     out: Path = Path("results"),
 ) -> None:
@@ -97,16 +100,17 @@ def run(
         seed=_whole("SEED", seed),
         repeats=_whole("REPEATS", repeats),
         channel=channel,
+        capture=capture,
     )
     plan = resolve(name, file, study_name, link, choice)
     place, reason = _runtime(runtime)
     results = Results(out, plan, place.name)
     screen.announce(plan, place.name, reason, str(results.folder))
-    environment = {
+    environment: dict[str, Any] = {
         "testbed": __version__,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "clock": "virtual" if place.name == "virtual" else "real",
-        "versions": host.versions() | {"guest_kernel": place.kernel.version if isinstance(place, Virtual) else None},
+        "versions": host.versions() | ({"guest_kernel": place.kernel.version} if isinstance(place, Virtual) else {}),
     }
     ok = _execute(plan, place, results, environment)
     screen.result_table(plan, [results.rows[cell.id] for cell in plan.cells if cell.id in results.rows])

@@ -33,11 +33,6 @@ class Outcome:
     counters: dict[str, dict[str, int]]
 
 
-def host_names(cell: Cell) -> list[str]:
-    """The client hosts of a cell, publishers first."""
-    return [f"{role}-{number:02d}" for role in (PUBLISHER, SUBSCRIBER) for number in range(1, cell.clients + 1)]
-
-
 class _Drive:
     def __init__(self, cell: Cell, fabric: Fabric, loop: Loop, report: Report) -> None:
         self.cell, self.fabric, self.loop, self.report = cell, fabric, loop, report

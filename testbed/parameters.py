@@ -5,7 +5,7 @@ A field's unit stands in its metadata: `keepalive: int = duration()`. Values are
 
 from collections.abc import Callable
 from dataclasses import field, fields
-from typing import Any, TypeVar
+from typing import Any
 
 from testbed import units
 from testbed.errors import UserError
@@ -17,8 +17,6 @@ _PARSERS: dict[str, Callable[[object], int]] = {
     "percent": units.percent,
 }
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", list: "a list"}
-
-Declared = TypeVar("Declared")
 
 
 def duration() -> Any:
@@ -48,9 +46,9 @@ def _value(metadata: Any, kind: Any, value: object) -> Any:
     return value
 
 
-def read(where: str, declared: type[Declared], given: dict[str, Any]) -> Declared:
+def read(where: str, declared: type, given: dict[str, Any]) -> Any:
     """The dataclass `declared` filled from `given`. Raises UserError naming `where`, key, value and what is allowed."""
-    known = {item.name: item for item in fields(declared)}  # type: ignore[arg-type]
+    known = {item.name: item for item in fields(declared)}
     for key in given:
         if key not in known:
             raise UserError(f"{where}.{key}: unknown key; allowed are {', '.join(known) or 'none'}")

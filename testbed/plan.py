@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker import registry as servers
+from clients import payloads
 from clients import registry as protocols
+from clients.protocol import PUBLISHER, SUBSCRIBER, Protocol
 from testbed import parameters, units
 from testbed.errors import UserError
 from testbed.netem import Netem
 from testbed.profile import Profile
-from testbed.study import ProtocolFile, StudyFile
+from testbed.study import ProtocolFile, StudyFile, Traffic
 
 DIRECTIONS = {"uplink": ("uplink",), "downlink": ("downlink",), "both": ("uplink", "downlink")}
 
@@ -60,6 +62,8 @@ class Cell:
     tcp: dict[str, str]
     parameters: dict[str, Any]
     servers: dict[str, dict[str, Any]]
+    capture: tuple[str, ...] = ()
+    """Client hosts with a PCAP of their own, beside those of the channel's two sides."""
 
     @property
     def run_tag(self) -> str:
@@ -76,7 +80,7 @@ def cell_from_json(data: dict[str, Any]) -> Cell:
     """The inverse of dataclasses.asdict(cell)."""
     channel = dict(data["channel"])
     channel["netem"] = Netem(**channel["netem"])
-    return Cell(**{**data, "channel": Channel(**channel)})
+    return Cell(**{**data, "channel": Channel(**channel), "capture": tuple(data["capture"])})
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,12 @@ class Choice:
     seed: int | None = None
     repeats: int | None = None
     channel: str | None = None
+    capture: str | None = None
+
+
+def host_names(clients: int) -> list[str]:
+    """The client hosts of a cell, publishers first."""
+    return [f"{role}-{number:02d}" for role in (PUBLISHER, SUBSCRIBER) for number in range(1, clients + 1)]
 
 
 def derive_seed(seed: int, *parts: object) -> int:
@@ -128,9 +138,7 @@ def _names(variable: str, text: str | None, known: list[str]) -> list[str]:
 
 def _qos_levels(choice: Choice, study: StudyFile, chosen: list[str]) -> dict[str, list[int | None]]:
     """QoS levels to run for each chosen protocol; [None] for one without QoS."""
-    levels: dict[str, list[int | None]] = {
-        name: list(study.protocols[name].qos) or [None] for name in chosen
-    }
+    levels: dict[str, list[int | None]] = {name: list(study.protocols[name].qos) or [None] for name in chosen}
     if choice.qos is None:
         return levels
     known = sorted({str(level) for some in levels.values() for level in some if level is not None})
@@ -170,14 +178,15 @@ def _time(variable: str, value: str | None, default: int, low: int) -> int:
     return time
 
 
-def _parameters(where: str, name: str, file: ProtocolFile) -> tuple[protocols.Protocol, dict[str, Any]]:
+def _parameters(where: str, name: str, file: ProtocolFile) -> tuple[Protocol, dict[str, Any]]:
     try:
         protocol = protocols.get(name)
     except KeyError:
         raise UserError(
             f"{where}: protocols.{name}: no such protocol; allowed are {', '.join(protocols.NAMES)}"
         ) from None
-    for level in file.qos or [None]:
+    levels: list[int | None] = list(file.qos) or [None]
+    for level in levels:
         if level not in protocol.qos:
             allowed = ", ".join(map(str, protocol.qos)) if protocol.qos != (None,) else "none: it has no QoS"
             raise UserError(f"{where}: protocols.{name}.qos: {level}: allowed are {allowed}")
@@ -185,7 +194,7 @@ def _parameters(where: str, name: str, file: ProtocolFile) -> tuple[protocols.Pr
     return protocol, dataclasses.asdict(read)
 
 
-def _servers(where: str, protocol: protocols.Protocol, study: StudyFile) -> dict[str, dict[str, Any]]:
+def _servers(where: str, protocol: Protocol, study: StudyFile) -> dict[str, dict[str, Any]]:
     resolved = {}
     for name in protocol.servers:
         given = study.servers.get(name, {})
@@ -195,47 +204,74 @@ def _servers(where: str, protocol: protocols.Protocol, study: StudyFile) -> dict
     return resolved
 
 
+def _capture(text: str | None, clients: int) -> tuple[str, ...]:
+    known = host_names(clients)
+    if text is None:
+        return ()
+    for name in (names := re.split(r"[,\s]+", text.strip())):
+        if name not in known:
+            raise UserError(f"CAPTURE: {name!r}: allowed are {known[0]} to {known[-1]}, or several with commas")
+    return tuple(names)
+
+
+def _traffic(payload: str, traffic: Traffic, choice: Choice) -> dict[str, Any]:
+    low, high = payloads.sizes(payload)
+    if not low <= traffic.size <= high:
+        raise UserError(f"payloads.{payload}.size: {traffic.size} B: allowed is {low} B to {high} B")
+    return {
+        "payload": payload,
+        "size": traffic.size,
+        "interval": _time("INTERVAL", choice.interval, traffic.interval, 1),
+        "messages": _in_range("MESSAGES", choice.messages, traffic.messages, 1, 10**6),
+        "drain": _time("DRAIN", choice.drain, traffic.drain, 0),
+    }
+
+
 def resolve(name: str, study: StudyFile, where: str, profile: Profile, choice: Choice) -> Plan:
-    """All cells of `study` on `profile` with `choice` put over it. Raises UserError."""
+    """All cells of `study` (read from the file `where`) on `profile`, with `choice` put over it. Raises UserError."""
     seed = _in_range("SEED", choice.seed, study.seed, 0, 2**63 - 1)
     clients = _in_range("CLIENTS", choice.clients, study.clients, 1, 120)
     repeats = _in_range("REPEATS", choice.repeats, study.repeats, 1, 1000)
-    channel = _channel(choice.channel, study, profile.netem)
     chosen = _names("PROTOCOL", choice.protocol, list(study.protocols))
     levels = _qos_levels(choice, study, chosen)
-    cells = []
-    for payload in _names("PAYLOAD", choice.payload, list(study.payloads)):
-        traffic = study.payloads[payload]
-        for protocol_name in chosen:
-            protocol, settings = _parameters(where, protocol_name, study.protocols[protocol_name])
-            for qos in levels[protocol_name]:
-                for repeat in range(1, repeats + 1):
-                    parts = (profile.name, protocol_name, "none" if qos is None else f"qos{qos}", payload, f"r{repeat}")
-                    cells.append(
-                        Cell(
-                            id="-".join(parts),
-                            study=name,
-                            profile=profile.name,
-                            protocol=protocol_name,
-                            qos=qos,
-                            payload=payload,
-                            size=traffic.size,
-                            interval=_time("INTERVAL", choice.interval, traffic.interval, 1),
-                            messages=_in_range("MESSAGES", choice.messages, traffic.messages, 1, 10**6),
-                            drain=_time("DRAIN", choice.drain, traffic.drain, 0),
-                            clients=clients,
-                            repeat=repeat,
-                            seed=derive_seed(seed, *parts),
-                            channel=channel,
-                            stagger=study.startup.stagger,
-                            startup_timeout=study.startup.timeout,
-                            stall_limit=study.limits.stall,
-                            wall_limit=study.limits.cell,
-                            tcp=study.tcp,
-                            parameters=settings,
-                            servers=_servers(where, protocol, study),
-                        )
-                    )
+    settings = {each: _parameters(where, each, study.protocols[each]) for each in chosen}
+    servers_of = {each: _servers(where, settings[each][0], study) for each in chosen}
+    common: dict[str, Any] = {
+        "study": name,
+        "profile": profile.name,
+        "clients": clients,
+        "channel": _channel(choice.channel, study, profile.netem),
+        "stagger": study.startup.stagger,
+        "startup_timeout": study.startup.timeout,
+        "stall_limit": study.limits.stall,
+        "wall_limit": study.limits.cell,
+        "tcp": study.tcp,
+        "capture": _capture(choice.capture, clients),
+    }
+
+    traffic: dict[str, dict[str, Any]] = {kind: _traffic(kind, file, choice) for kind, file in study.payloads.items()}
+
+    def cell(payload: str, protocol: str, qos: int | None, repeat: int) -> Cell:
+        parts = (profile.name, protocol, "none" if qos is None else f"qos{qos}", payload, f"r{repeat}")
+        return Cell(
+            id="-".join(parts),
+            protocol=protocol,
+            qos=qos,
+            repeat=repeat,
+            seed=derive_seed(seed, *parts),
+            parameters=settings[protocol][1],
+            servers=servers_of[protocol],
+            **traffic[payload],
+            **common,
+        )
+
+    cells = [
+        cell(payload, protocol, qos, repeat)
+        for payload in _names("PAYLOAD", choice.payload, list(study.payloads))
+        for protocol in chosen
+        for qos in levels[protocol]
+        for repeat in range(1, repeats + 1)
+    ]
     if not cells:
-        raise UserError(f"QOS: {choice.qos}: none of the chosen protocols has it")
+        raise UserError(f"QOS: {choice.qos!r}: none of the chosen protocols has it in study {name}")
     return Plan(name, study.source, profile, seed, cells)

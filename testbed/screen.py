@@ -13,6 +13,8 @@ from testbed.plan import Plan
 from testbed.profile import Profile
 
 console = Console(highlight=False)
+if not console.is_terminal:
+    console.width = 160  # a log has no edge to break lines at
 
 
 def _number(value: Any, digits: int = 1) -> str:

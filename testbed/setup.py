@@ -58,7 +58,16 @@ def missing_packages() -> list[str]:
 def apt_command(names: list[str]) -> list[str]:
     """The command that installs packages, with sudo where we are not root."""
     sudo = [] if os.geteuid() == 0 else ["sudo"]
-    return [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "--no-install-recommends", *names]
+    return [
+        *sudo,
+        "env",
+        "DEBIAN_FRONTEND=noninteractive",
+        "apt-get",
+        "install",
+        "-y",
+        "--no-install-recommends",
+        *names,
+    ]
 
 
 def _install_packages() -> None:

@@ -32,8 +32,8 @@ class Traffic(Strict):
 class ProtocolFile(Strict):
     """The QoS levels of a protocol to run (none: the protocol has no QoS), and its own parameters."""
 
-    qos: list[Qos] = []
-    parameters: dict[str, Any] = {}
+    qos: list[Qos] = Field(default_factory=list)
+    parameters: dict[str, Any] = Field(default_factory=dict)
 
 
 class Startup(Strict):
@@ -62,7 +62,7 @@ class StudyFile(Strict):
     startup: Startup
     limits: Limits
     tcp: dict[str, str]
-    payloads: dict[str, Traffic] = Field(min_length=1)
+    payloads: dict[Literal["gps", "image"], Traffic] = Field(min_length=1)
     protocols: dict[str, ProtocolFile] = Field(min_length=1)
     servers: dict[str, dict[str, Any]]
 

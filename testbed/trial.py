@@ -17,11 +17,11 @@ from broker.server import Context
 from clients import registry as protocols
 from testbed import commands
 from testbed.capture import capture
-from testbed.channel import medium
-from testbed.drive import Report, drive, host_names
+from testbed.channel import Tap, medium
+from testbed.drive import Report, drive
 from testbed.netns import Host, fabric
 from testbed.pcapng import Interface, bring_together
-from testbed.plan import Cell
+from testbed.plan import Cell, host_names
 from testbed.waiting import wait_for
 
 
@@ -61,11 +61,13 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
     begin = time.time_ns()
     with ExitStack() as stack:
         report({"phase": "fabric"})
-        net = stack.enter_context(fabric(host_names(cell), cell.tcp))
+        net = stack.enter_context(fabric(host_names(cell.clients), cell.tcp))
         for name in protocols.get(cell.protocol).servers:
             stack.enter_context(_serving(name, cell, net.server, logs))
         link = stack.enter_context(medium(net.server, cell.channel, cell.seed))
-        taps = stack.enter_context(capture(net.server, link.taps, logs))
+        points = {side: (net.server, side_taps) for side, side_taps in link.taps.items()}
+        points |= {name: (net.clients[name], [Tap("eth0", "", f"all of {name}")]) for name in cell.capture}
+        taps = stack.enter_context(capture(points, logs))
         before: dict[str, Any] = {}
         outcome = drive(cell, net, report, before_go=lambda: before.update(link.readback()))
         after = link.readback()
@@ -76,7 +78,9 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
     wire = {}
     for side, listeners in taps.listeners.items():
         sources = [(Interface(one.tap.interface, one.tap.shows), one.raw) for one in listeners]
-        wire[side] = bring_together(sources, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}")
+        wire[side] = bring_together(
+            sources, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}"
+        )
         for one in listeners:
             one.raw.unlink()
     return {
