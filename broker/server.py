@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -34,6 +32,8 @@ class Server:
 
 def render(template: str, context: Context) -> str:
     """A configuration from broker/templates; a name that the template uses and nobody gave is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here, for it is slow to load
+
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True
     )

@@ -47,7 +47,7 @@ def command(kernel: Kernel, core: int) -> list[str]:
     them: the guest finds it through hostfs, at the host's /proc, as the working folder of the process that carries it.
     """
     return [
-        *("setpriv", "--pdeathsig", "KILL", "taskset", "-c", str(core), str(kernel.linux)),
+        *("taskset", "-c", str(core), str(kernel.linux)),
         *("seccomp=on", "time-travel=inf-cpu", f"time-travel-start={EPOCH}", "norandmaps", f"mem={MEMORY}"),
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw", "init=/proc/self/cwd/init", "uml_dir=./"),
         *("con=null", "con0=fd:0,fd:1", "quiet"),

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed import commands, netem
+from testbed.cell import DIRECTIONS, Channel, derive_seed
 from testbed.errors import SetupError
 from testbed.netns import Host
-from testbed.plan import DIRECTIONS, Channel, derive_seed
 
 INTERFACE = "eth0"
 MIRROR = "mirror"
@@ -80,7 +80,7 @@ def _taps(channel: Channel, server: str) -> dict[str, list[Tap]]:
     return {"client-side": client_side, "server-side": server_side}
 
 
-def _redirect(channel: Channel, direction: str) -> list[str] | None:
+def _redirect(channel: Channel, direction: str) -> list[str]:
     hook = "ingress" if direction == "uplink" else "egress"
     ifb = ifb_of(channel, direction)
     actions = []
@@ -91,15 +91,23 @@ def _redirect(channel: Channel, direction: str) -> list[str] | None:
     return ["tc", "filter", "add", "dev", INTERFACE, hook, "protocol", "ip", "matchall", *actions]
 
 
-def _plan_commands(channel: Channel, seeds: dict[str, int | None]) -> list[list[str]]:
-    plan = [["ip", "link", "add", MIRROR, "type", "dummy"], ["ip", "link", "set", MIRROR, "up"]]
-    for ifb, seed in seeds.items():
-        plan.append(["ip", "link", "add", ifb, "type", "ifb"])
-        plan.append(["tc", "qdisc", "add", "dev", ifb, "root", *netem.arguments(channel.netem, seed)])
-        plan.append(["ip", "link", "set", ifb, "up"])
-    plan.append(["tc", "qdisc", "add", "dev", INTERFACE, "clsact"])
-    plan += [words for direction in ("uplink", "downlink") if (words := _redirect(channel, direction))]
-    return plan
+def _plan_commands(channel: Channel, seeds: dict[str, int | None]) -> list[list[list[str]]]:
+    """Batches of commands, in the order in which they can be given."""
+    links = [["ip", "link", "add", MIRROR, "type", "dummy"]]
+    links += [["ip", "link", "add", ifb, "type", "ifb"] for ifb in seeds]
+    qdiscs = [
+        ["tc", "qdisc", "add", "dev", ifb, "root", *netem.arguments(channel.netem, seed)] for ifb, seed in seeds.items()
+    ]
+    ups = [["ip", "link", "set", device, "up"] for device in (MIRROR, *seeds)]
+    hooks = [["tc", "qdisc", "add", "dev", INTERFACE, "clsact"]]
+    hooks += [_redirect(channel, direction) for direction in ("uplink", "downlink")]
+    return [links, ups, qdiscs + hooks]
+
+
+def _batch(batch: list[list[str]]) -> None:
+    """Give commands of one program to one process of it: in the guest, starting a process is what costs."""
+    lines = "".join(" ".join(words[1:]) + "\n" for words in batch)
+    commands.run([batch[0][0], "-batch", "-"], stdin=lines)
 
 
 def _undo(server: Host, ifbs: list[str]) -> None:
@@ -129,10 +137,10 @@ def medium(server: Host, channel: Channel, seed: int) -> Iterator[Medium]:
         if shaped:
             plan = _plan_commands(channel, seeds)
             with server.entered():
-                commands.run(plan[0])
+                _batch(plan[0])
                 stack.callback(_undo, server, list(seeds))
-                for words in plan[1:]:
-                    commands.run(words)
-            up.commands += [" ".join(words) for words in plan]
+                for batch in plan[1:]:
+                    _batch(batch)
+            up.commands += [" ".join(words) for batch in plan for words in batch]
             up.readback()
         yield up

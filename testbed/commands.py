@@ -1,6 +1,5 @@
 """The one module that runs commands. A failed command's error shows the command, its exit status and its output."""
 
-import ctypes
 import os
 import shlex
 import signal
@@ -11,8 +10,6 @@ from pathlib import Path
 from typing import IO
 
 from testbed.errors import SetupError
-
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class CommandError(SetupError):
@@ -70,10 +67,6 @@ def follow(argv: Sequence[str], each_line: Callable[[str], None], *, cwd: Path |
         raise CommandError(argv, process.returncode, "".join(lines[-40:]))
 
 
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def start(
     argv: Sequence[str],
     *,
@@ -85,8 +78,9 @@ def start(
 ) -> "subprocess.Popen[str]":
     """Start a command that stops with this process, however this process ends."""
     try:
+        # setpriv rather than a preexec_fn, for that would make Python copy itself (fork) where it else need not (vfork).
         return subprocess.Popen(
-            argv,
+            ["setpriv", "--pdeathsig", "KILL", *argv],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
@@ -94,7 +88,6 @@ def start(
             env={**os.environ, **env} if env else None,
             cwd=cwd,
             start_new_session=own_group,
-            preexec_fn=_die_with_parent,
         )
     except OSError as error:
         raise CommandError(argv, None, str(error)) from error

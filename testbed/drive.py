@@ -11,8 +11,8 @@ from clients.loop import Loop
 from clients.payloads import Message
 from clients.protocol import PUBLISHER, SUBSCRIBER, Assignment, Client
 from clients.records import Records
+from testbed.cell import Cell, derive_seed
 from testbed.netns import Fabric, Host
-from testbed.plan import Cell, derive_seed
 
 HEARTBEAT = 5 * 10**9
 """Emulated ns between two reports of progress; the host takes a longer silence for a clock that stands still."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from testbed.plan import cell_from_json
+from testbed.cell import cell_from_json
 from testbed.trial import run_cell_safely
 
 

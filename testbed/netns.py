@@ -20,6 +20,8 @@ from testbed.errors import SetupError
 SUBNET = "198.18.0"
 """RFC 2544's benchmarking range, 198.18.0.0/15: never a user's own network."""
 
+SERVER_ADDRESS = f"{SUBNET}.1"
+
 _CLONE_NEWNET = 0x40000000  # unshare(2)
 _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK = 0x8914, 0x8916, 0x891C  # netdevice(7)
 _SIOCETHTOOL = 0x8946

@@ -10,8 +10,9 @@ import pandas as pd
 
 from analysis import messages
 from analysis.channel import loss
+from testbed.cell import Cell
 from testbed.errors import UserError
-from testbed.plan import Cell, Plan
+from testbed.plan import Plan
 
 _IDENTITY = ("study", "profile", "protocol", "qos", "payload", "clients", "repeat", "seed", "runtime", "channel")
 COLUMNS = (

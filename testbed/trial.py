@@ -17,11 +17,11 @@ from broker.server import Context
 from clients import registry as protocols
 from testbed import commands
 from testbed.capture import capture
+from testbed.cell import Cell, host_names
 from testbed.channel import Tap, medium
 from testbed.drive import Report, drive
-from testbed.netns import Host, fabric
+from testbed.netns import SERVER_ADDRESS, Host, fabric
 from testbed.pcapng import Interface, bring_together
-from testbed.plan import Cell, host_names
 from testbed.waiting import wait_for
 
 
@@ -30,12 +30,21 @@ def _answers(address: str, port: int) -> bool:
         return probe.connect_ex((address, port)) == 0
 
 
+def _context(name: str, cell: Cell, folder: Path) -> Context:
+    return Context(SERVER_ADDRESS, cell.clients, folder, cell.servers[name])
+
+
+def write_configurations(cell: Cell, folder: Path) -> None:
+    """Render the configuration of every server of a cell into its logs; done on the host, where loading Jinja2 is quick."""
+    for name in protocols.get(cell.protocol).servers:
+        for file, text in servers.get(name).files(_context(name, cell, folder / "logs")).items():
+            (folder / "logs" / file).write_text(text)
+
+
 @contextlib.contextmanager
 def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None]:
     declared = servers.get(name)
-    context = Context(server.address, cell.clients, folder, cell.servers[name])
-    for file, text in declared.files(context).items():
-        (folder / file).write_text(text)
+    context = _context(name, cell, folder)
     log = folder / f"{name}.log"
     with server.entered():
         process = commands.start(declared.command(context), stdout=log.open("w"))

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 from guest import boot
 from guest.kernel import Kernel
 from testbed import commands
-from testbed.plan import Cell
+from testbed.cell import Cell
+from testbed.trial import write_configurations
 
 _LOOK = 0.25
 """Seconds between two looks at the limits while a process says nothing."""
@@ -118,6 +119,7 @@ def run_cell(runtime: Runtime, cell: Cell, folder: Path, core: int, on_event: On
     """Run one cell in a process of its own; returns its status. Raises CellEnded if it did not come to its end."""
     log = folder / "logs" / f"{runtime.name}.log"
     log.parent.mkdir(parents=True)
+    write_configurations(cell, folder)
     status = ""
     with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
         job = Path(scratch, "job.json")
