@@ -31,6 +31,12 @@ run: setup  ## run a study on a link: make run PROFILE=satcom
 profiles: setup  ## list the links
 	@$(PYTHON) -m testbed.cli profiles
 
+doctor:  ## what this machine can do and lacks, and how to mend it; installs nothing
+	@$(SYSTEM_PYTHON) -m testbed.doctor
+
+bench: setup  ## emulated seconds for each second of wall time, a cell of each protocol
+	@$(PYTHON) -m testbed.bench
+
 lint: setup  ## check style and types
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m ruff check .

@@ -62,6 +62,9 @@ def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[s
                 row = results.finish(done.cell, done.status, done.wall_s, done.error)
                 error = done.error or str(results.facts[done.cell.id].get("error", ""))
                 progress.finished(done.cell.id, row, error)
+        except OSError as error:
+            kept = "what finished before is kept"
+            raise SetupError(f"{results.folder}: results cannot be written: {error.strerror}; {kept}") from error
         finally:
             outcomes.close()  # type: ignore[attr-defined]
             results.write_manifest(environment | {"wall_s": round(time.monotonic() - begin, 3)})

@@ -6,7 +6,7 @@ Pure functions: nothing here touches a kernel.
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from testbed.units import PERCENT_SCALE, show_duration, show_percent
+from testbed.units import PERCENT_SCALE, show_duration, show_percent, show_rate
 
 LOSS_STATE = ("p13", "p31", "p32", "p23", "p14")
 LOSS_GEMODEL = ("p", "r", "1-h", "1-k")
@@ -130,4 +130,6 @@ def describe(netem: Netem) -> str:
     if not netem.shapes:
         return "unshaped"
     words = " ".join(arguments(netem, None)[3:])
-    return words.replace(f"{netem.delay}ns", show_duration(netem.delay))
+    words = words.replace(f"delay {netem.delay}ns", f"delay {show_duration(netem.delay)}")
+    words = words.replace(f" {netem.jitter}ns", f" {show_duration(netem.jitter)}")
+    return words.replace(f"{netem.rate}bit", show_rate(netem.rate))
