@@ -54,11 +54,13 @@ def _model(word: str, names: tuple[str, ...], values: dict[str, int]) -> list[st
 def arguments(netem: Netem, seed: int | None) -> list[str]:
     """The words after `tc qdisc add dev … root`. `seed` is None where tc or the kernel cannot take one."""
     words = ["netem", "limit", str(netem.limit)]
-    if netem.delay or netem.jitter:
+    # tc forgets the correlation of `duplicate` unless another one is given (seen with iproute2 6.15): delay's, here, of 0 %.
+    if netem.delay or netem.jitter or netem.duplicate_correlation:
         words += ["delay", f"{netem.delay}ns"]
-        if netem.jitter:
+        if netem.jitter or netem.duplicate_correlation:
             words += [f"{netem.jitter}ns"]
-            words += [show_percent(netem.delay_correlation)] if netem.delay_correlation else []
+            if netem.delay_correlation or netem.duplicate_correlation:
+                words += [show_percent(netem.delay_correlation)]
             words += ["distribution", netem.distribution] if netem.distribution != "uniform" else []
     words += ["loss", "random", *_chance("", netem.loss, netem.loss_correlation)[1:]] if netem.loss else []
     words += _model("state", LOSS_STATE, netem.loss_state)

@@ -34,7 +34,7 @@ def _run_in_guest(names: list[str]) -> tuple[dict[str, str], str]:
             cwd=Path(folder),
             own_group=True,
         )
-        output, _ = process.communicate(timeout=600)
+        output, _ = process.communicate(timeout=240)
         outcome = {}
         for case in ElementTree.parse(report).iter("testcase"):
             failures = [child for child in case if child.tag in ("failure", "error")]
