@@ -27,6 +27,7 @@ def main() -> None:
     walls: dict[str, list[float]] = {}
     emulated: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="testbed-bench-") as folder:
+
         def note(event: dict[str, object]) -> None:
             if "clock" in event:
                 emulated[str(event["cell"])] = int(str(event["clock"])) / 1e9 % 1e8
@@ -35,7 +36,9 @@ def main() -> None:
             label = f"{done.cell.protocol} {'' if done.cell.qos is None else f'QoS {done.cell.qos}'}"
             walls.setdefault(label, []).append(done.wall_s)
             emulated[label] = emulated[done.cell.id]
-    table = Table("cell", "emulated s", "wall s (median)", "emulated/wall", title=f"27+27 clients, one core, {built.version}")
+    table = Table(
+        "cell", "emulated s", "wall s (median)", "emulated/wall", title=f"27+27 clients, one core, {built.version}"
+    )
     for label, times in walls.items():
         wall = statistics.median(times)
         table.add_row(label, f"{emulated[label]:.0f}", f"{wall:.2f}", f"{emulated[label] / wall:.0f}")

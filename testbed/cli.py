@@ -133,12 +133,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     os.environ["PATH"] = ":".join([*map(str, kernel.tools()), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     try:
-        app(standalone_mode=False)
+        sys.exit(app(standalone_mode=False) or 0)  # what a command returns or leaves with (typer.Exit) comes back here
     except UserError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
-    except typer.Exit as leaving:
-        sys.exit(leaving.exit_code)
     except SetupError as error:
         print(error, file=sys.stderr)
         sys.exit(1)

@@ -5,7 +5,6 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from guest import kernel
 from testbed import commands, host, setup
@@ -84,7 +83,9 @@ def _memory() -> Finding:
     have = host.resources(PROJECT)
     seen = f"{have['memory_available'] / _GIB:.1f} GiB available, {have['cores']} cores"
     enough = have["memory_available"] >= _NEEDED_MEMORY
-    return Finding("memory", seen, "" if enough else f"free memory: {_NEEDED_MEMORY // _GIB} GiB are needed", needed=True)
+    return Finding(
+        "memory", seen, "" if enough else f"free memory: {_NEEDED_MEMORY // _GIB} GiB are needed", needed=True
+    )
 
 
 def _disk() -> Finding:
@@ -122,7 +123,9 @@ def main() -> int:
         print(f"{mark:>5}  {found.what:<29} {found.seen}")
         if found.mend:
             print(f"{'':>36} -> {found.mend}")
-    print("\nmake run PROFILE=satcom works here." if works else "\nThe default run would not work yet: see LACKS above.")
+    print(
+        "\nmake run PROFILE=satcom works here." if works else "\nThe default run would not work yet: see LACKS above."
+    )
     return 0 if works else 1
 
 

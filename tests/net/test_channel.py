@@ -116,7 +116,9 @@ def losses(seed, count=2000):
     netem = Netem(limit=10**5, delay=10**8, loss=10 * 10**6)
     with pair(netem, seed=seed) as ((server, client), link), Wire(server, client) as wire:
         before = link.readback()["ifb-up"]
-        wire.sockets["server"].setsockopt(socket.SOL_SOCKET, 33, 2**26)  # 33: SO_RCVBUFFORCE, so that none is dropped here
+        wire.sockets["server"].setsockopt(
+            socket.SOL_SOCKET, 33, 2**26
+        )  # 33: SO_RCVBUFFORCE, so that none is dropped here
         wire.sockets["server"].settimeout(1)
         for number in range(count):
             wire.send(client, server, 1 + number % 1000)

@@ -1,0 +1,30 @@
+"""Every command in the README works as it stands there (on tiny cells, so that it is quick)."""
+
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from testbed.places import PROJECT
+
+BLOCKS = re.findall(r"```sh\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)
+COMMANDS = sorted({line.split("  #")[0].strip() for block in BLOCKS for line in block.splitlines() if line.strip()})
+IN_THE_MAIN_RUN = {"make test", "make lint", "make test TESTS=tests/unit"}
+SLOW = {"make bench", "make run PROFILE=satcom RUNTIME=netns"}  # the latter needs netem in this machine's kernel
+
+
+def test_the_readme_has_the_two_commands():
+    assert {"make run PROFILE=satcom", "make test"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each not in IN_THE_MAIN_RUN | SLOW])
+def test_a_command_of_the_readme_works(command, tmp_path):
+    words = shlex.split(command.replace("path/to/mine.yaml", "profiles/satcom.yaml"))
+    if words[:2] == ["make", "run"]:
+        tiny = ["CLIENTS=2", "MESSAGES=2", f"OUT={tmp_path}"]
+        words += [word for word in tiny if not any(given.startswith(word.split("=")[0]) for given in words)]
+    if words[0] == "tshark":
+        subprocess.run(["make", "run", "PROFILE=satcom", "CLIENTS=2", "MESSAGES=2"], cwd=PROJECT, check=True)
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
