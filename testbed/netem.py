@@ -54,7 +54,7 @@ def _model(word: str, names: tuple[str, ...], values: dict[str, int]) -> list[st
 def arguments(netem: Netem, seed: int | None) -> list[str]:
     """The words after `tc qdisc add dev … root`. `seed` is None where tc or the kernel cannot take one."""
     words = ["netem", "limit", str(netem.limit)]
-    # tc forgets the correlation of `duplicate` unless another one is given (seen with iproute2 6.15): delay's, here, of 0 %.
+    # tc forgets the correlation of `duplicate` unless another one is given (iproute2 6.15): delay's, here, of 0 %.
     if netem.delay or netem.jitter or netem.duplicate_correlation:
         words += ["delay", f"{netem.delay}ns"]
         if netem.jitter or netem.duplicate_correlation:

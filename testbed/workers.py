@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +22,9 @@ from guest import boot
 from guest.kernel import Kernel
 from testbed import commands
 from testbed.cell import Cell
+from testbed.errors import SetupError
 from testbed.trial import write_configurations
+from testbed.waiting import wait_for
 
 _LOOK = 0.25
 """Seconds between two looks at the limits while a process says nothing."""
@@ -102,6 +105,14 @@ def _lines(
             yield from (line.decode(errors="replace").strip() for line in lines)
 
 
+def _is_gone(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 @contextmanager
 def _ended_afterwards(process: "subprocess.Popen[str]") -> Iterator[None]:
     """Kill the whole process group after the `with`: for a guest, the kernel and the processes that carry its programs."""
@@ -111,6 +122,8 @@ def _ended_afterwards(process: "subprocess.Popen[str]") -> Iterator[None]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        with suppress(SetupError):  # where nobody reaps orphans, the group stays known though all in it are dead
+            wait_for(partial(_is_gone, process.pid), "the processes of a cell to end", 5)
         if process.stdout:
             process.stdout.close()
 

@@ -1,10 +1,11 @@
 """Errors, limits and interruptions: what ends, how, and what is left."""
 
-import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,23 @@ from testbed.workers import Virtual, run_all
 TINY = {"protocol": "mqtt", "payload": "gps", "clients": 2, "messages": 2}
 
 
-def guests():
-    """Processes of guests that are running."""
-    return commands.run(["ps", "-eo", "pid,stat,args"]).count(str(kernel.cached().linux))
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """The folder for a run's temporary files, so that what it leaves can be told from others'."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def left_behind(scratch):
+    """Temporary files, and processes that work in them: a guest's working folder is its scratch folder."""
+    working = []
+    for process in Path("/proc").glob("[0-9]*/cwd"):
+        with suppress(OSError):
+            working.append(str(process.readlink()))
+    return list(scratch.iterdir()), [folder for folder in working if folder.startswith(str(scratch))]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +78,12 @@ def own_study(tmp_path, before, after):
     return path
 
 
-def test_a_cell_past_its_limit_is_ended_and_reported_and_the_run_goes_on(tmp_path):
+def test_a_cell_past_its_limit_is_ended_and_reported_and_the_run_goes_on(tmp_path, scratch):
     mine = own_study(tmp_path, "cell: 900s", "cell: 100ms")
     result = run(tmp_path / "out", profile="satcom", study=mine, qos="0,1", **TINY)
     assert result.code == 1
     assert result.summary.status.tolist() == ["timeout", "timeout"]
-    assert guests() == 0
+    assert left_behind(scratch) == ([], [])
 
 
 def test_a_program_that_fails_fails_its_cell_alone_with_its_output(tmp_path):
@@ -88,16 +103,16 @@ class Spinning(Virtual):
         return commands.start(words, stdout=subprocess.PIPE, env=env, cwd=job.parent, own_group=True)
 
 
-def test_a_guest_whose_clock_stands_still_is_ended(tmp_path):
+def test_a_guest_whose_clock_stands_still_is_ended(tmp_path, scratch):
     mine = own_study(tmp_path, "stall: 60s", "stall: 2s")
     name, file = study.load(str(mine))
     cells = resolve(name, file, name, profile.load("satcom"), Choice(qos="0", **TINY)).cells
     (done,) = run_all(Spinning(kernel.cached()), cells, lambda cell: tmp_path / cell.id, lambda event: None)
     assert done.status == "stalled"
-    assert guests() == 0
+    assert left_behind(scratch) == ([], [])
 
 
-def test_ctrl_c_leaves_nothing_behind_and_keeps_what_finished(tmp_path):
+def test_ctrl_c_leaves_nothing_behind_and_keeps_what_finished(tmp_path, scratch):
     variables = {"profile": "satcom", "payload": "gps", "protocol": "mqtt", "clients": 2, "messages": 2, "repeats": 40}
     process = subprocess.Popen(command(tmp_path, **variables), cwd=PROJECT, stdout=subprocess.PIPE, text=True)
     watchdog = threading.Timer(120, process.kill)
@@ -113,5 +128,4 @@ def test_ctrl_c_leaves_nothing_behind_and_keeps_what_finished(tmp_path):
     assert (result.summary.status == "ok").sum() >= 2
     assert len(result.summary) < 120
     assert result.manifest["cells"]
-    assert guests() == 0
-    assert not [name for name in os.listdir("/tmp") if name.startswith("testbed-") and str(process.pid) in name]
+    assert left_behind(scratch) == ([], [])

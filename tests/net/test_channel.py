@@ -161,7 +161,9 @@ def test_packets_leave_cut_to_the_mtu_so_that_none_is_lost_or_delayed_as_a_64_kb
 EVERY_WORD = {
     "jitter": Netem(limit=100, delay=10**8, jitter=10**7, delay_correlation=25 * 10**6, distribution="normal"),
     "loss random": Netem(limit=100, loss=10**6, loss_correlation=25 * 10**6),
-    "loss state": Netem(limit=100, loss_state=dict(p13=10**6, p31=9 * 10**7, p32=10**6, p23=9 * 10**7, p14=10**6)),
+    "loss state": Netem(
+        limit=100, loss_state={"p13": 10**6, "p31": 9 * 10**7, "p32": 10**6, "p23": 9 * 10**7, "p14": 10**6}
+    ),
     "loss gemodel": Netem(limit=100, loss_gemodel={"p": 10**6, "r": 10**7, "1-h": 10**8, "1-k": 10**5}),
     "reorder": Netem(limit=100, delay=10**7, reorder=25 * 10**6, reorder_correlation=50 * 10**6, gap=5),
     "duplicate": Netem(limit=100, duplicate=10**6, duplicate_correlation=10**7),

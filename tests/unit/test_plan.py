@@ -15,7 +15,7 @@ def plan(**choice):
 
 
 def test_the_default_study_has_the_papers_clients_and_qos_levels():
-    cells = [cell for cell in plan(protocol="mqtt").cells]
+    cells = plan(protocol="mqtt").cells
     assert {(cell.qos, cell.payload) for cell in cells} == {(q, p) for q in (0, 1, 2) for p in ("gps", "image")}
     assert {cell.clients for cell in cells} == {27}
     assert {cell.channel.label for cell in cells} == {"shared/uplink/full"}
