@@ -72,10 +72,10 @@ def capture(points: dict[str, tuple[Host, list[Tap]]], folder: Path) -> Iterator
         for side, (host, taps) in points.items():
             for tap in taps:
                 raw, log = folder / f"{side}.{tap.interface}.raw", folder / f"tcpdump-{side}.{tap.interface}.log"
-                words = ["tcpdump", "-i", tap.interface, "-n", "-s", "0", "-B", _BUFFER_KIB, "-U", "-Z", "root"]
-                words += ["--time-stamp-precision=nano", "-w", str(raw), *([tap.bpf] if tap.bpf else [])]
+                words = ["tcpdump", "-i", tap.interface, "-n", "-s", "0", "-B", _BUFFER_KIB, "-U"]
+                words += ["--time-stamp-precision=nano", "-w", "-", *([tap.bpf] if tap.bpf else [])]
                 with host.entered():
-                    process = stack.enter_context(commands.background(words, log, stop_signal=signal.SIGINT))
+                    process = stack.enter_context(commands.background(words, raw, log, stop_signal=signal.SIGINT))
                 listeners.setdefault(side, []).append(_Listener(tap, raw, log, process))
         for one in (one for some in listeners.values() for one in some):
             _wait_until_listening(one)

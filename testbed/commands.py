@@ -95,11 +95,11 @@ def start(
 
 @contextmanager
 def background(
-    argv: Sequence[str], log: Path, *, stop_signal: int = signal.SIGTERM, grace: float = 10.0
+    argv: Sequence[str], output: Path, errors: Path, *, stop_signal: int = signal.SIGTERM, grace: float = 10.0
 ) -> "Iterator[subprocess.Popen[str]]":
-    """A process that runs inside the `with`; its output goes to `log`. Killed if `stop_signal` does not end it."""
-    with log.open("w") as file:
-        process = start(argv, stdout=file)
+    """A process that runs inside the `with`, its stdout and stderr in files. Killed if `stop_signal` does not end it."""
+    with output.open("w") as stdout, errors.open("w") as stderr:
+        process = start(argv, stdout=stdout, stderr=stderr)
         try:
             yield process
         finally:
