@@ -17,8 +17,13 @@ from testbed.netns import Fabric, Host
 HEARTBEAT = 5 * 10**9
 """Emulated ns between two reports of progress; the host takes a longer silence for a clock that stands still."""
 
-LEAD = 10**9
-"""ns between the word *go* and the first publish."""
+_SECOND = 10**9
+
+
+def _whole_second() -> int:
+    """A whole second of the clock, 1 to 2 s from now: instants that do not tell how long it took to get there."""
+    return (time.time_ns() // _SECOND + 2) * _SECOND
+
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -64,7 +69,7 @@ class _Drive:
 
     def connect(self) -> None:
         """Start subscribers, then publishers, a stagger apart; wait until all are ready or the time for it is over."""
-        cell, begin = self.cell, time.time_ns()
+        cell, begin = self.cell, _whole_second()
         order = [(role, number) for role in (SUBSCRIBER, PUBLISHER) for number in range(1, cell.clients + 1)]
         for position, (role, number) in enumerate(order):
             self.loop.call_at(begin + position * cell.stagger, partial(self._start, role, number))
@@ -126,7 +131,7 @@ def drive(cell: Cell, fabric: Fabric, report: Report, before_go: Callable[[], No
         driver.connect()
         ready = driver.count_ready()
         before_go()
-        go = time.time_ns() + LEAD
+        go = _whole_second()
         driver.publish_and_drain(go)
     finally:
         counters = {name: client.counters() for name, client in driver.clients.items()}
