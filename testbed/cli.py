@@ -29,10 +29,16 @@ def _whole(variable: str, text: str | None) -> int | None:
     return int(text)
 
 
+def _given(**variables: str | None) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if value is not None}
+
+
 def _virtual() -> Runtime:
     built = kernel.cached()
     if built is None:
-        raise SetupError("RUNTIME=virtual needs the guest's kernel, which is not built yet: make setup (see make doctor)")
+        raise SetupError(
+            "RUNTIME=virtual needs the guest's kernel, which is not built yet: make setup (see make doctor)"
+        )
     return Virtual(built)
 
 
@@ -80,6 +86,8 @@ def run(
     seed: str | None = None,
     repeats: str | None = None,
     channel: str | None = None,
+    gateway: str | None = None,
+    paho_gateway: str | None = None,
     runtime: str = "auto",
     out: Path = Path("results"),
 ) -> None:
@@ -97,8 +105,10 @@ def run(
         seed=_whole("SEED", seed),
         repeats=_whole("REPEATS", repeats),
         channel=channel,
+        servers=_given(GATEWAY=gateway, PAHO_GATEWAY=paho_gateway),
     )
     plan = resolve(name, file, study_name, link, choice)
+    host.check_servers(plan.cells)
     place, reason = _runtime(runtime)
     results = Results(out, plan, place.name)
     screen.announce(plan, place.name, reason, str(results.folder))

@@ -96,7 +96,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the command line says instead of the study; None leaves the study's value."""
+    """What the command line says instead of the study; None leaves the study's value.
+
+    `servers` holds the variables that servers declare, by their names.
+    """
 
     protocol: str | None = None
     qos: str | None = None
@@ -108,6 +111,7 @@ class Choice:
     seed: int | None = None
     repeats: int | None = None
     channel: str | None = None
+    servers: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def derive_seed(seed: int, *parts: object) -> int:
@@ -128,9 +132,7 @@ def _names(variable: str, text: str | None, known: list[str]) -> list[str]:
 
 def _qos_levels(choice: Choice, study: StudyFile, chosen: list[str]) -> dict[str, list[int | None]]:
     """QoS levels to run for each chosen protocol; [None] for one without QoS."""
-    levels: dict[str, list[int | None]] = {
-        name: list(study.protocols[name].qos) or [None] for name in chosen
-    }
+    levels: dict[str, list[int | None]] = {name: list(study.protocols[name].qos) or [None] for name in chosen}
     if choice.qos is None:
         return levels
     known = sorted({str(level) for some in levels.values() for level in some if level is not None})
@@ -185,13 +187,13 @@ def _parameters(where: str, name: str, file: ProtocolFile) -> tuple[protocols.Pr
     return protocol, dataclasses.asdict(read)
 
 
-def _servers(where: str, protocol: protocols.Protocol, study: StudyFile) -> dict[str, dict[str, Any]]:
+def _servers(where: str, protocol: protocols.Protocol, study: StudyFile, choice: Choice) -> dict[str, dict[str, Any]]:
     resolved = {}
     for name in protocol.servers:
-        given = study.servers.get(name, {})
-        resolved[name] = dataclasses.asdict(
-            parameters.read(f"{where}: servers.{name}", servers.get(name).settings, given)
-        )
+        declared = servers.get(name)
+        above = {key: choice.servers[word] for word, key in declared.variables.items() if word in choice.servers}
+        given = study.servers.get(name, {}) | above
+        resolved[name] = dataclasses.asdict(parameters.read(f"{where}: servers.{name}", declared.settings, given))
     return resolved
 
 
@@ -233,7 +235,7 @@ def resolve(name: str, study: StudyFile, where: str, profile: Profile, choice: C
                             wall_limit=study.limits.cell,
                             tcp=study.tcp,
                             parameters=settings,
-                            servers=_servers(where, protocol, study),
+                            servers=_servers(where, protocol, study, choice),
                         )
                     )
     if not cells:

@@ -30,6 +30,12 @@ def _answers(address: str, port: int) -> bool:
         return probe.connect_ex((address, port)) == 0
 
 
+def _is_bound(port: int) -> bool:
+    """Whether a UDP socket of the namespace this thread is in has the port (proc_net_udp: local address in hex)."""
+    lines = Path("/proc/thread-self/net/udp").read_text().splitlines()[1:]
+    return any(line.split()[1].endswith(f":{port:04X}") for line in lines)
+
+
 @contextlib.contextmanager
 def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None]:
     declared = servers.get(name)
@@ -44,7 +50,8 @@ def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None
         if process.poll() is not None:
             raise commands.CommandError(declared.command(context), process.returncode, log.read_text()[-2000:])
         with server.entered():
-            return declared.tcp_port is None or _answers(server.address, declared.tcp_port)
+            tcp = declared.tcp_port is None or _answers(server.address, declared.tcp_port)
+            return tcp and (declared.udp_port is None or _is_bound(declared.udp_port))
 
     try:
         wait_for(up, f"{name} to listen", 60)
@@ -76,7 +83,9 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
     wire = {}
     for side, listeners in taps.listeners.items():
         sources = [(Interface(one.tap.interface, one.tap.shows), one.raw) for one in listeners]
-        wire[side] = bring_together(sources, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}")
+        wire[side] = bring_together(
+            sources, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}"
+        )
         for one in listeners:
             one.raw.unlink()
     return {
@@ -89,7 +98,8 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
         "channel": {"commands": link.commands, "seeds": link.seeds, "before": before, "after": after},
         "capture": {"packets": taps.packets, "dropped": taps.dropped, "wire": asdict(wire["client-side"])},
         "kernel": os.uname().release,
-        "servers": {name: commands.run(servers.get(name).version()) for name in protocols.get(cell.protocol).servers},
+        "transport": protocols.get(cell.protocol).transport(cell.size, cell.parameters),
+        "servers": {name: commands.run(servers.get(name).version(given)) for name, given in cell.servers.items()},
     }
 
 
