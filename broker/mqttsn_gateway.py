@@ -29,7 +29,7 @@ class Settings:
 def _files(context: Context) -> dict[str, str]:
     if context.settings["gateway"] == "bisquitt":
         return {"topics.yaml": render("bisquitt-topics.yaml.j2", context, topic=topic)}
-    names = ("gateway.conf", "predefined-topics.conf", "clients.conf")
+    names = ("gateway.conf", "predefinedTopic.conf", "clients.conf")
     more = {"topic": topic, "port": PORT, "broker_port": mosquitto.PORT, "publisher_addresses": _publishers(context)}
     return {name: render(f"paho-{name}.j2", context, **more) for name in names}
 
@@ -52,7 +52,7 @@ def _bisquitt(context: Context) -> list[str]:
 def _command(context: Context) -> list[str]:
     if context.settings["gateway"] == "bisquitt":
         return _bisquitt(context)
-    return [context.settings["paho_gateway"], "-f", str(context.folder / "gateway.conf")]
+    return [context.settings["paho_gateway"], "-f", "./gateway.conf"]
 
 
 def _problem(settings: dict[str, Any]) -> str | None:
@@ -61,8 +61,8 @@ def _problem(settings: dict[str, Any]) -> str | None:
     path = settings["paho_gateway"]
     if not path:
         return "GATEWAY=paho also needs PAHO_GATEWAY=/path/to/MQTT-SNGateway: it is in no package registry"
-    if not Path(path).is_file():
-        return f"PAHO_GATEWAY: {path!r}: no such file; allowed is the path of the program MQTT-SNGateway"
+    if not Path(path).is_absolute() or not Path(path).is_file():
+        return f"PAHO_GATEWAY: {path!r}: no such file; allowed is the absolute path of the program MQTT-SNGateway"
     return None
 
 

@@ -12,12 +12,13 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Context:
-    """What a server is told: its address, the number of clients of a role, its folder, and its settings of the study."""
+    """What a server is told: its address, the clients of a role and their QoS, its (working) folder, its settings."""
 
     address: str
     clients: int
     folder: Path
     settings: dict[str, Any]
+    qos: int | None
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,12 @@ def _is_bound(port: int) -> bool:
 @contextlib.contextmanager
 def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None]:
     declared = servers.get(name)
-    context = Context(server.address, cell.clients, folder, cell.servers[name])
+    context = Context(server.address, cell.clients, folder, cell.servers[name], cell.qos)
     for file, text in declared.files(context).items():
         (folder / file).write_text(text)
     log = folder / f"{name}.log"
     with server.entered():
-        process = commands.start(declared.command(context), stdout=log.open("w"))
+        process = commands.start(declared.command(context), stdout=log.open("w"), cwd=folder)
 
     def up() -> bool:
         if process.poll() is not None:
