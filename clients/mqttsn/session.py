@@ -127,12 +127,13 @@ class Session(Client):
 
     def _watch_keepalive(self) -> None:
         """PINGREQ when nothing was sent for the keep-alive time (section 6.11)."""
-        due = self._last_sent + self._parameters.keepalive
-        if due <= time.time_ns():
-            self._counted["pings"] += 1
-            self._ping.begin(codec.PingRequest(""))
-            due = self._last_sent + self._parameters.keepalive
-        self._keepalive_timer = self._loop.call_at(due, self._watch_keepalive)
+        silent_since = self._last_sent
+        if silent_since + self._parameters.keepalive <= time.time_ns():
+            silent_since = time.time_ns()
+            if self._ping.request is None:
+                self._counted["pings"] += 1
+                self._ping.begin(codec.PingRequest(""))
+        self._keepalive_timer = self._loop.call_at(silent_since + self._parameters.keepalive, self._watch_keepalive)
 
     def _next_message_id(self) -> int:
         self._message_id = self._message_id % _LAST_MESSAGE_ID + 1
