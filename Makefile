@@ -1,6 +1,6 @@
 # Two commands: `make run PROFILE=satcom` and `make test`. `make help` lists the rest.
 PROFILE ?= satcom
-VARIABLES := PROFILE STUDY PROTOCOL QOS PAYLOAD CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL CAPTURE RUNTIME OUT
+VARIABLES := PROFILE STUDY PROTOCOL QOS PAYLOAD CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL CAPTURE GATEWAY PAHO_GATEWAY RUNTIME OUT
 SYSTEM_PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 PYTHON := .venv/bin/python
 
@@ -11,7 +11,7 @@ ifneq ($(UNKNOWN),)
 $(error $(UNKNOWN): no such variable; allowed are $(VARIABLES))
 endif
 
-lower = $(shell echo $(1) | tr A-Z a-z)
+lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
 OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 

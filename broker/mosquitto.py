@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from broker.server import Context, Server, render
 from testbed.parameters import number
 
+PORT = 1883
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -29,6 +31,6 @@ SERVER = Server(
     settings=Settings,
     files=_files,
     command=_command,
-    tcp_port=1883,
-    version=lambda: ["dpkg-query", "-W", "-f", "${Version}", "mosquitto"],
+    tcp_port=PORT,
+    version=lambda _: ["dpkg-query", "-W", "-f", "${Version}", "mosquitto"],
 )

@@ -6,6 +6,7 @@ from broker.server import Server
 
 _MODULES = {
     "mosquitto": "broker.mosquitto",
+    "mqttsn-gateway": "broker.mqttsn_gateway",
 }
 
 NAMES = tuple(_MODULES)

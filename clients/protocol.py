@@ -68,13 +68,17 @@ class Client(ABC):
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark."""
+    """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark.
+
+    `transport` says in words how a payload of a size in bytes travels with the given parameters.
+    """
 
     name: str
     qos: tuple[int | None, ...]
     servers: tuple[str, ...]
     parameters: type
-    publisher: type[Client]
-    subscriber: type[Client]
+    publisher: Callable[[Loop, Assignment], Client]
+    subscriber: Callable[[Loop, Assignment], Client]
     display_filter: str
     decode_as: tuple[str, ...] = ()
+    transport: Callable[[int, dict[str, Any]], str] = lambda size, parameters: "whole"

@@ -6,6 +6,8 @@ from clients.protocol import Protocol
 
 _MODULES = {
     "mqtt": "clients.mqtt",
+    "mqttsn": "clients.mqttsn",
+    "mqttsn-hybrid": "clients.mqttsn.hybrid",
 }
 
 NAMES = tuple(_MODULES)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from guest.inside import EPOCH
 from guest.kernel import Kernel
-from testbed.places import PROJECT
+from testbed.places import CACHE, PROJECT
 
 MEMORY = "2G"
 
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 _INIT = """#!/bin/sh
-export PATH={path} HOME=/run LANG=C.UTF-8 TMPDIR=/run PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1
+export PATH={path} HOME=/run XDG_CACHE_HOME={cache} LANG=C.UTF-8 TMPDIR=/run PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /run
@@ -35,7 +35,12 @@ def prepare(kernel: Kernel, folder: Path, command: list[str]) -> None:
     init = folder / "init"
     path = ":".join([*map(str, kernel.tools), *_SYSTEM_PATH])
     init.write_text(
-        _INIT.format(path=shlex.quote(path), project=shlex.quote(str(PROJECT)), command=shlex.join(command))
+        _INIT.format(
+            path=shlex.quote(path),
+            cache=shlex.quote(str(CACHE.parent)),
+            project=shlex.quote(str(PROJECT)),
+            command=shlex.join(command),
+        )
     )
     init.chmod(0o755)
 

@@ -29,6 +29,10 @@ def _whole(variable: str, text: str | None) -> int | None:
     return int(text)
 
 
+def _given(**variables: str | None) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if value is not None}
+
+
 def _virtual() -> Runtime:
     built = kernel.cached()
     if built is None:
@@ -86,6 +90,8 @@ def run(
     repeats: str | None = None,
     channel: str | None = None,
     capture: str | None = None,
+    gateway: str | None = None,
+    paho_gateway: str | None = None,
     runtime: str = "auto",
     out: Path = Path("results"),
 ) -> None:
@@ -104,8 +110,10 @@ def run(
         repeats=_whole("REPEATS", repeats),
         channel=channel,
         capture=capture,
+        servers=_given(GATEWAY=gateway, PAHO_GATEWAY=paho_gateway),
     )
     plan = resolve(name, file, study_name, link, choice)
+    host.check_servers(plan.cells)
     place, reason = _runtime(runtime)
     results = Results(out, plan, place.name)
     screen.announce(plan, place.name, reason, str(results.folder))

@@ -6,8 +6,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from broker import registry as servers
 from testbed import commands
+from testbed.cell import Cell
 from testbed.commands import CommandError
+from testbed.errors import UserError
 
 _TRY_NETEM = "ip link add probe type dummy && tc qdisc add dev probe root netem delay 1ms && ip link add ifb type ifb"
 
@@ -35,6 +38,15 @@ def netns_problem() -> str | None:
             "kernel-modules-extra), or use RUNTIME=virtual, which needs neither"
         )
     return None
+
+
+def check_servers(cells: list[Cell]) -> None:
+    """Raises UserError if a server that a cell asks for cannot run here."""
+    for cell in cells:
+        for name, settings in cell.servers.items():
+            problem = servers.get(name).problem(settings)
+            if problem:
+                raise UserError(problem)
 
 
 def versions() -> dict[str, str]:

@@ -24,9 +24,14 @@ def duration() -> Any:
     return field(metadata={"unit": "duration"})
 
 
-def size() -> Any:
-    """A parameter in bytes, written like `50kB`."""
-    return field(metadata={"unit": "size"})
+def size(low: int = 0, high: int = 2**31 - 1) -> Any:
+    """A parameter in bytes, written like `50kB`, from `low` to `high`."""
+    return field(metadata={"unit": "size", "range": (low, high)})
+
+
+def choice(*allowed: str) -> Any:
+    """A text, one of those allowed."""
+    return field(metadata={"choice": allowed})
 
 
 def number(low: int, high: int = 2**31 - 1) -> Any:
@@ -36,7 +41,13 @@ def number(low: int, high: int = 2**31 - 1) -> Any:
 
 def _value(metadata: Any, kind: Any, value: object) -> Any:
     if "unit" in metadata:
-        return _PARSERS[metadata["unit"]](value)
+        amount = _PARSERS[metadata["unit"]](value)
+        low, high = metadata.get("range", (amount, amount))
+        if not low <= amount <= high:
+            raise ValueError(f"allowed is a {metadata['unit']} from {low} B to {high} B, like {low}B")
+        return amount
+    if "choice" in metadata and value not in metadata["choice"]:
+        raise ValueError(f"allowed are {', '.join(metadata['choice'])}")
     if type(value) is not kind:
         raise ValueError(f"allowed is {_KINDS[kind]}")
     if "range" in metadata:

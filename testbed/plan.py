@@ -37,7 +37,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the command line says instead of the study; None leaves the study's value."""
+    """What the command line says instead of the study; None leaves the study's value.
+
+    `servers` holds the variables that servers declare, by their names.
+    """
 
     protocol: str | None = None
     qos: str | None = None
@@ -50,6 +53,7 @@ class Choice:
     repeats: int | None = None
     channel: str | None = None
     capture: str | None = None
+    servers: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def _names(variable: str, text: str | None, known: list[str]) -> list[str]:
@@ -120,13 +124,13 @@ def _parameters(where: str, name: str, file: ProtocolFile) -> tuple[Protocol, di
     return protocol, dataclasses.asdict(read)
 
 
-def _servers(where: str, protocol: Protocol, study: StudyFile) -> dict[str, dict[str, Any]]:
+def _servers(where: str, protocol: Protocol, study: StudyFile, choice: Choice) -> dict[str, dict[str, Any]]:
     resolved = {}
     for name in protocol.servers:
-        given = study.servers.get(name, {})
-        resolved[name] = dataclasses.asdict(
-            parameters.read(f"{where}: servers.{name}", servers.get(name).settings, given)
-        )
+        declared = servers.get(name)
+        above = {key: choice.servers[word] for word, key in declared.variables.items() if word in choice.servers}
+        given = study.servers.get(name, {}) | above
+        resolved[name] = dataclasses.asdict(parameters.read(f"{where}: servers.{name}", declared.settings, given))
     return resolved
 
 
@@ -161,7 +165,7 @@ def resolve(name: str, study: StudyFile, where: str, profile: Profile, choice: C
     chosen = _names("PROTOCOL", choice.protocol, list(study.protocols))
     levels = _qos_levels(choice, study, chosen)
     settings = {each: _parameters(where, each, study.protocols[each]) for each in chosen}
-    servers_of = {each: _servers(where, settings[each][0], study) for each in chosen}
+    servers_of = {each: _servers(where, settings[each][0], study, choice) for each in chosen}
     common: dict[str, Any] = {
         "study": name,
         "profile": profile.name,

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from broker import bisquitt
 from guest import kernel
 from testbed import commands
 from testbed.errors import SetupError
@@ -29,8 +30,12 @@ PACKAGES = {
     "tcpdump": "packet captures",
     "tshark": "packet analysis",
     "mosquitto": "the MQTT broker",
+    "golang-go": "to build the MQTT-SN gateway",
 }
 """Debian packages and what each is for."""
+
+_PROGRAMS = {"pkg-config": "pkg-config", "golang-go": "go"}
+"""Packages that are not needed where their program is: pkgconf has a pkg-config too, Go often comes from elsewhere."""
 
 VENV = PROJECT / ".venv"
 _LOCK = PROJECT / "requirements.lock"
@@ -51,8 +56,7 @@ def missing_packages() -> list[str]:
     except commands.CommandError as error:  # it exits with 1 if it does not know one of them
         lines = error.output
     have = {line.split()[0] for line in lines.splitlines() if line.endswith(" installed")}
-    # A package that another one provides (pkg-config by pkgconf) counts by its program.
-    return [name for name in PACKAGES if name not in have and not (name == "pkg-config" and shutil.which(name))]
+    return [name for name in PACKAGES if name not in have and not shutil.which(_PROGRAMS.get(name, ""))]
 
 
 def apt_command(names: list[str]) -> list[str]:
@@ -135,7 +139,7 @@ def main() -> int:
     """Install everything; returns the exit code."""
     try:
         _install_packages()
-        _side_by_side([_install_venv, _install_guest])
+        _side_by_side([_install_venv, _install_guest, lambda: bisquitt.build(say)])
     except SetupError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
         return 1

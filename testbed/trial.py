@@ -30,8 +30,14 @@ def _answers(address: str, port: int) -> bool:
         return probe.connect_ex((address, port)) == 0
 
 
+def _is_bound(port: int) -> bool:
+    """Whether a UDP socket of the namespace this thread is in has the port (proc_net_udp: local address in hex)."""
+    lines = Path("/proc/thread-self/net/udp").read_text().splitlines()[1:]
+    return any(line.split()[1].endswith(f":{port:04X}") for line in lines)
+
+
 def _context(name: str, cell: Cell, folder: Path) -> Context:
-    return Context(SERVER_ADDRESS, cell.clients, folder, cell.servers[name])
+    return Context(SERVER_ADDRESS, cell.clients, folder, cell.servers[name], cell.qos)
 
 
 def write_configurations(cell: Cell, folder: Path) -> None:
@@ -47,13 +53,14 @@ def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None
     context = _context(name, cell, folder)
     log = folder / f"{name}.log"
     with server.entered():
-        process = commands.start(declared.command(context), stdout=log.open("w"))
+        process = commands.start(declared.command(context), stdout=log.open("w"), cwd=folder)
 
     def up() -> bool:
         if process.poll() is not None:
             raise commands.CommandError(declared.command(context), process.returncode, log.read_text()[-2000:])
         with server.entered():
-            return declared.tcp_port is None or _answers(server.address, declared.tcp_port)
+            tcp = declared.tcp_port is None or _answers(server.address, declared.tcp_port)
+            return tcp and (declared.udp_port is None or _is_bound(declared.udp_port))
 
     try:
         wait_for(up, f"{name} to listen", 60)
@@ -102,7 +109,8 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
         "channel": {"commands": link.commands, "seeds": link.seeds, "before": before, "after": after},
         "capture": {"packets": taps.packets, "dropped": taps.dropped, "wire": asdict(wire["client-side"])},
         "kernel": os.uname().release,
-        "servers": {name: commands.run(servers.get(name).version()) for name in protocols.get(cell.protocol).servers},
+        "transport": protocols.get(cell.protocol).transport(cell.size, cell.parameters),
+        "servers": {name: commands.run(servers.get(name).version(given)) for name, given in cell.servers.items()},
     }
 
 
