@@ -16,11 +16,11 @@ from testbed.places import CACHE
 _HERE = Path(__file__).parent
 _MODULE = "github.com/energomonitor/bisquitt"
 _REPLACED = "util/conn_with_context.go"
-_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-trimpath", "GOWORK": "off"}
+_ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-trimpath -buildvcs=false", "GOWORK": "off"}
 
 
 def _recipe() -> str:
-    sources = sorted(path for path in _HERE.rglob("*") if path.suffix in (".go", ".mod", ".sum"))
+    sources = sorted(path for path in _HERE.rglob("*") if path.suffix in (".go", ".mod", ".sum", ".py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:10]
 
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 
@@ -29,7 +30,7 @@ func main() {
 	version := flag.Bool("version", false, "print Bisquitt's version")
 	flag.Parse()
 	if *version {
-		fmt.Println("bisquitt", moduleVersion())
+		fmt.Println("bisquitt", moduleVersion(), "with util/conn_with_context.go replaced, built by", runtime.Version())
 		return
 	}
 	address, err := net.ResolveTCPAddr("tcp", *broker)
