@@ -6,6 +6,9 @@ from broker.server import Server
 
 _MODULES = {
     "mosquitto": "broker.mosquitto",
+    "zmq-tcp-forwarder": "broker.forwarder",
+    "zmq-pgm-forwarder": "broker.forwarder",
+    "zmq-norm-forwarder": "broker.forwarder",
 }
 
 NAMES = tuple(_MODULES)
@@ -13,6 +16,6 @@ NAMES = tuple(_MODULES)
 
 def get(name: str) -> Server:
     """The server's declaration; its module is imported on demand."""
-    server = import_module(_MODULES[name]).SERVER
+    server = import_module(_MODULES[name]).SERVERS[name]
     assert isinstance(server, Server)
     return server

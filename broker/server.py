@@ -22,7 +22,10 @@ class Context:
 
 @dataclass(frozen=True)
 class Server:
-    """A server's entry. `files` renders its configuration, `command` starts it, and `tcp_port` answers when it is up."""
+    """A server's entry. `files` renders its configuration, `command` starts it.
+
+    It is up when `tcp_port` answers and when it has made `ready_file` in its folder; None: not to be waited for.
+    """
 
     name: str
     settings: type
@@ -30,6 +33,7 @@ class Server:
     command: Callable[[Context], list[str]]
     tcp_port: int | None
     version: Callable[[], list[str]]
+    ready_file: str | None = None
 
 
 def render(template: str, context: Context) -> str:

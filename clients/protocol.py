@@ -68,7 +68,11 @@ class Client(ABC):
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark."""
+    """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark.
+
+    `spins`: its clients or servers wait in a loop, without sleeping, for a thread of theirs to run. In virtual time that
+    would last for ever, so the guest makes them sleep (guest/yield.c).
+    """
 
     name: str
     qos: tuple[int | None, ...]
@@ -78,3 +82,4 @@ class Protocol:
     subscriber: type[Client]
     display_filter: str
     decode_as: tuple[str, ...] = ()
+    spins: bool = False

@@ -6,6 +6,9 @@ from clients.protocol import Protocol
 
 _MODULES = {
     "mqtt": "clients.mqtt",
+    "zmq-tcp": "clients.zeromq",
+    "zmq-pgm": "clients.zeromq",
+    "zmq-norm": "clients.zeromq",
 }
 
 NAMES = tuple(_MODULES)

@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from clients import registry as protocols
 from guest import boot
-from guest.kernel import Kernel
+from guest.kernel import Kernel, yielding
 from testbed import commands
 from testbed.plan import Cell
 
@@ -56,7 +57,10 @@ class Virtual:
     places: list[int] = field(default_factory=lambda: sorted(os.sched_getaffinity(0)))
 
     def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
-        boot.prepare(self.kernel, job.parent, boot.python("guest.inside", str(job)))
+        command = boot.python("guest.inside", str(job))
+        if protocols.get(cell.protocol).spins:
+            command = ["env", f"LD_PRELOAD={yielding()}", *command]  # the servers inherit it
+        boot.prepare(self.kernel, job.parent, command)
         words, env = boot.command(self.kernel, core), boot.environment(self.kernel, cell.seed)
         return commands.start(words, stdout=subprocess.PIPE, env=env, cwd=job.parent, own_group=True)
 
