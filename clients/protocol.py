@@ -70,8 +70,8 @@ class Client(ABC):
 class Protocol:
     """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark.
 
-    `spins`: its clients or servers wait in a loop, without sleeping, for a thread of theirs to run. In virtual time that
-    would last for ever, so the guest makes them sleep (guest/yield.c).
+    Two things that virtual time has to know of its clients' and servers' libraries (guest/cures.py): whether one `spins`,
+    that is waits without sleeping, and which of them, by file name, read the processor's time stamp counter.
     """
 
     name: str
@@ -83,3 +83,4 @@ class Protocol:
     display_filter: str
     decode_as: tuple[str, ...] = ()
     spins: bool = False
+    reads_tsc: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from clients.zeromq_transport import DOWNLINK, NORM, PGM, TCP, UPLINK, Norm, Pgm
 from testbed.parameters import Circumstances, Leg, duration, number
 
 _SUBSCRIBED = b"\x01"  # first byte of the frame that an XPUB socket reads for a new subscription (RFC 29/PUBSUB)
+_READS_TSC = ("libzmq.so.5",)
 _HELLO_BITS = 4 * 128 * 8  # a hello's packet and three that repeat the sender's state, with their headers
 
 
@@ -205,6 +206,7 @@ PROTOCOLS = {
         subscriber=TcpSubscriber,
         display_filter="zmtp",
         decode_as=_decode_as(TCP, "tcp", "zmtp"),
+        reads_tsc=_READS_TSC,
     ),
     "zmq-pgm": Protocol(
         name="zmq-pgm",
@@ -215,6 +217,8 @@ PROTOCOLS = {
         subscriber=PgmSubscriber,
         display_filter="pgm",
         decode_as=_decode_as(PGM, "udp", "pgm"),
+        spins=True,
+        reads_tsc=_READS_TSC,
     ),
     "zmq-norm": Protocol(
         name="zmq-norm",
@@ -226,5 +230,6 @@ PROTOCOLS = {
         display_filter="norm",
         decode_as=_decode_as(NORM, "udp", "norm"),
         spins=True,
+        reads_tsc=_READS_TSC,
     ),
 }

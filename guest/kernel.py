@@ -21,7 +21,7 @@ from testbed.errors import SetupError
 from testbed.places import CACHE
 
 _HERE = Path(__file__).parent
-_CONFIG, _RANDOM, _YIELD = _HERE / "kernel.config", _HERE / "random.c", _HERE / "yield.c"
+_CONFIG, _RANDOM = _HERE / "kernel.config", _HERE / "random.c"
 _SUITES = {"bookworm": ["trixie-backports", "bookworm-backports"], "trixie": ["trixie-backports"]}
 _NOT_NEEDED = ("*.rst", "*.dts", "*.dtsi", "*/drivers/gpu/*.[ch]", "*/drivers/net/ethernet/*.[ch]", "*/sound/*.[ch]")
 """Files that a User-Mode Linux kernel never reads, and that would take a third of the time to unpack."""
@@ -138,21 +138,6 @@ def _compile(source: Path, say: Say) -> None:
     commands.follow(["make", "ARCH=um", f"-j{os.cpu_count()}", *_BUILD, "linux"], count, cwd=source)
 
 
-def _compile_preload(source: Path, library: Path) -> None:
-    commands.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source)])
-
-
-def yielding() -> Path:
-    """The preload for programs that spin until a thread of theirs runs; built in the cache if it is not there yet."""
-    library = CACHE / f"yield-{hashlib.sha256(_YIELD.read_bytes()).hexdigest()[:10]}.so"
-    if not library.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="build-", dir=CACHE) as scratch:
-            _compile_preload(_YIELD, Path(scratch, library.name))
-            Path(scratch, library.name).rename(library)  # at once, for several runs may build it at the same time
-    return library
-
-
 def build(say: Say) -> Kernel:
     """Build the kernel into the cache, telling each step through `say`, and return it. Takes minutes, once.
 
@@ -173,7 +158,7 @@ def _build(say: Say) -> Kernel:
         result.mkdir()
         commands.run(["strip", "-o", str(result / "linux"), str(source / "linux")])
         shutil.copy(source / ".config", result / "config")
-        _compile_preload(_RANDOM, result / "random.so")
+        commands.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(result / "random.so"), str(_RANDOM)])
         result.rename(CACHE / f"kernel-{version}-{_recipe()}")
     say("guest kernel: built")
     kernel = cached()

@@ -19,7 +19,8 @@ from typing import Any, Protocol
 
 from clients import registry as protocols
 from guest import boot
-from guest.kernel import Kernel, yielding
+from guest.cures import environment
+from guest.kernel import Kernel
 from testbed import commands
 from testbed.plan import Cell
 
@@ -57,10 +58,9 @@ class Virtual:
     places: list[int] = field(default_factory=lambda: sorted(os.sched_getaffinity(0)))
 
     def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
-        command = boot.python("guest.inside", str(job))
-        if protocols.get(cell.protocol).spins:
-            command = ["env", f"LD_PRELOAD={yielding()}", *command]  # the servers inherit it
-        boot.prepare(self.kernel, job.parent, command)
+        protocol = protocols.get(cell.protocol)
+        cures = [f"{name}={value}" for name, value in environment(protocol.spins, protocol.reads_tsc).items()]
+        boot.prepare(self.kernel, job.parent, ["env", *cures, *boot.python("guest.inside", str(job))])
         words, env = boot.command(self.kernel, core), boot.environment(self.kernel, cell.seed)
         return commands.start(words, stdout=subprocess.PIPE, env=env, cwd=job.parent, own_group=True)
 
