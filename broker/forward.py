@@ -17,7 +17,8 @@ def _open(context: "zmq.Context[zmq.Socket[bytes]]", kind: zmq.SocketType, leg: 
     socket = context.socket(kind)
     for name, value in leg["options"].items():
         socket.setsockopt(zmq.SocketOption[name], value)
-    socket.bind(leg["endpoint"])
+    for endpoint in leg["endpoints"]:
+        socket.bind(endpoint)
     return socket
 
 

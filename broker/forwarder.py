@@ -9,7 +9,7 @@ import sys
 from functools import partial
 
 from broker.server import Context, Server
-from clients.zeromq_transport import DOWNLINK, NORM, PGM, TCP, UPLINK, Transport
+from clients.zeromq_transport import DOWNLINK, NORM, PGM, TCP, UPLINK, Seat, Transport
 
 _CONFIGURATION, _READY = "forwarder.json", "forwarder.ready"
 
@@ -18,7 +18,9 @@ def _files(transport: Transport, context: Context) -> dict[str, str]:
     parameters = transport.parameters(**context.settings)
     legs = {
         leg: {
-            "endpoint": transport.endpoint(leg, context.address, context.address),
+            "endpoints": transport.endpoints(
+                Seat(leg, leg == DOWNLINK, context.address, context.address, range(1, context.clients + 1))
+            ),
             "options": {option.name: value for option, value in parameters.options(leg).items()},
         }
         for leg in (UPLINK, DOWNLINK)

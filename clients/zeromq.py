@@ -14,7 +14,21 @@ import zmq
 from clients.loop import Loop
 from clients.payloads import Message
 from clients.protocol import Assignment, Client, Protocol
-from clients.zeromq_transport import DOWNLINK, NORM, PGM, TCP, UPLINK, Norm, Pgm, Queues, Tcp, Transport, require
+from clients.zeromq_transport import (
+    DOWNLINK,
+    NORM,
+    NORM_PORT,
+    PGM,
+    TCP,
+    UPLINK,
+    Norm,
+    Pgm,
+    Queues,
+    Seat,
+    Tcp,
+    Transport,
+    require,
+)
 from testbed.parameters import Circumstances, Leg, duration, number
 
 _SUBSCRIBED = b"\x01"  # first byte of the frame that an XPUB socket reads for a new subscription (RFC 29/PUBSUB)
@@ -72,7 +86,11 @@ class _ZmqClient(Client):
             self._socket.setsockopt(option, value)
 
     def start(self) -> None:
-        self._socket.connect(self.transport.endpoint(self.leg, self._assignment.address, self._assignment.server))
+        me = self._assignment
+        for endpoint in self.transport.endpoints(
+            Seat(self.leg, self.leg == UPLINK, me.address, me.server, [me.number])
+        ):
+            self._socket.connect(endpoint)
         self._loop.on_readable(self._socket.fileno(), self._drain)
         self._drain()
 
@@ -192,10 +210,6 @@ class NormSubscriber(_Subscriber):
     transport, parameters = NORM, NormParameters
 
 
-def _decode_as(transport: Transport, layer: str, dissector: str) -> tuple[str, ...]:
-    return tuple(f"{layer}.port=={port},{dissector}" for port in transport.ports.values())
-
-
 PROTOCOLS = {
     "zmq-tcp": Protocol(
         name="zmq-tcp",
@@ -205,7 +219,7 @@ PROTOCOLS = {
         publisher=TcpPublisher,
         subscriber=TcpSubscriber,
         display_filter="zmtp",
-        decode_as=_decode_as(TCP, "tcp", "zmtp"),
+        decode_as=("tcp.port==5556-5557,zmtp",),
         reads_tsc=_READS_TSC,
     ),
     "zmq-pgm": Protocol(
@@ -216,7 +230,7 @@ PROTOCOLS = {
         publisher=PgmPublisher,
         subscriber=PgmSubscriber,
         display_filter="pgm",
-        decode_as=_decode_as(PGM, "udp", "pgm"),
+        decode_as=("udp.port==5558-5559,pgm",),
         spins=True,
         reads_tsc=_READS_TSC,
     ),
@@ -228,7 +242,7 @@ PROTOCOLS = {
         publisher=NormPublisher,
         subscriber=NormSubscriber,
         display_filter="norm",
-        decode_as=_decode_as(NORM, "udp", "norm"),
+        decode_as=(f"udp.port=={NORM_PORT}-{NORM_PORT + 120},norm",),
         spins=True,
         reads_tsc=_READS_TSC,
     ),

@@ -5,7 +5,8 @@ Used by the clients and by the forwarder, so that both ends of a leg agree. A le
 """
 
 import ipaddress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import zmq
@@ -14,6 +15,9 @@ from testbed.errors import SetupError
 from testbed.parameters import Circumstances, Leg, duration, number, rate, size
 
 UPLINK, DOWNLINK = "uplink", "downlink"
+
+_PGM_GROUPS, _NORM_GROUPS = "239.192.1", "239.192.2"  # organisation-local scope (RFC 2365, section 6.2)
+NORM_PORT = 5600
 
 _MS, _KBIT = 10**6, 10**3
 _UNLIMITED = 100 * 10**6  # bit/s for a leg that the channel does not limit: Fast Ethernet's
@@ -112,25 +116,52 @@ class Norm(Queues):
 
 
 @dataclass(frozen=True)
-class Transport:
-    """A transport's scheme, its parameters, its port on each leg and its multicast group there (none: it is unicast)."""
+class Seat:
+    """One socket's place: its leg, whether it sends there, its host's and the server's address, the publishers it is for."""
 
-    scheme: str
+    leg: str
+    sends: bool
+    address: str
+    server: str
+    publishers: Iterable[int]
+
+
+def _tcp(seat: Seat) -> list[str]:
+    return [f"tcp://{seat.server}:{5556 if seat.leg == UPLINK else 5557}"]
+
+
+def _pgm(seat: Seat) -> list[str]:
+    """A sender listens on a group where nobody speaks (repairs are asked for by unicast).
+
+    Else every publisher would take in all that the others send, which changes nothing on the wire and costs much time.
+    """
+    group, port = (f"{_PGM_GROUPS}.1", 5558) if seat.leg == UPLINK else (f"{_PGM_GROUPS}.2", 5559)
+    return [f"epgm://{seat.address};{f'{_PGM_GROUPS}.3;' if seat.sends else ''}{group}:{port}"]
+
+
+def _norm(seat: Seat) -> list[str]:
+    """A port for each publisher, for the reason that PGM's senders listen elsewhere: here both must be one group.
+
+    The node's id is told, for libnorm would take it from the host's name, which hosts in namespaces share.
+    """
+    ports = [NORM_PORT + number for number in seat.publishers] if seat.leg == UPLINK else [NORM_PORT]
+    group = f"{_NORM_GROUPS}.{1 if seat.leg == UPLINK else 2}"
+    node = int(ipaddress.IPv4Address(seat.address)) & 0xFFFF
+    return [f"norm://{node},{seat.address};{group}:{port}" for port in ports]
+
+
+@dataclass(frozen=True)
+class Transport:
+    """A transport's parameters, the library that libzmq needs for it ("": none), and its endpoints (zmq_tcp(7), zmq_pgm(7))."""
+
     parameters: type[Queues]
-    ports: dict[str, int]
-    groups: dict[str, str] = field(default_factory=dict)
+    endpoints: Callable[[Seat], list[str]]
     library: str = ""
 
-    def endpoint(self, leg: str, address: str, server: str) -> str:
-        """Where a host with this IPv4 `address` takes part in a leg (zmq_tcp(7), zmq_pgm(7))."""
-        port = self.ports[leg]
-        if not self.groups:
-            return f"{self.scheme}://{server}:{port}"
-        return f"{self.scheme}://{self._node(address)}{address};{self.groups[leg]}:{port}"
 
-    def _node(self, address: str) -> str:
-        """NORM's node id: libnorm would take it from the host's name, which hosts in namespaces share."""
-        return f"{int(ipaddress.IPv4Address(address)) & 0xFFFF}," if self.scheme == "norm" else ""
+TCP = Transport(Tcp, _tcp)
+PGM = Transport(Pgm, _pgm, "pgm")
+NORM = Transport(Norm, _norm, "norm")
 
 
 def require(library: str) -> None:
@@ -140,9 +171,3 @@ def require(library: str) -> None:
             f"libzmq {zmq.zmq_version()} of pyzmq {zmq.__version__} is built without {library.upper()}: install "
             "libzmq3-dev and build pyzmq against it (pip install --no-binary pyzmq pyzmq), as `make setup` does"
         )
-
-
-# Groups of the organisation-local scope (RFC 2365, section 6.2).
-TCP = Transport("tcp", Tcp, {UPLINK: 5556, DOWNLINK: 5557})
-PGM = Transport("epgm", Pgm, {UPLINK: 5558, DOWNLINK: 5559}, {UPLINK: "239.192.1.1", DOWNLINK: "239.192.1.2"}, "pgm")
-NORM = Transport("norm", Norm, {UPLINK: 5560, DOWNLINK: 5561}, {UPLINK: "239.192.2.1", DOWNLINK: "239.192.2.2"}, "norm")

@@ -211,7 +211,9 @@ def derived(cell: Cell) -> Cell:
     return dataclasses.replace(
         cell,
         parameters=parameters.derive(protocols.get(cell.protocol).parameters, cell.parameters, where),
-        servers={name: parameters.derive(servers.get(name).settings, cell.servers[name], where) for name in cell.servers},
+        servers={
+            name: parameters.derive(servers.get(name).settings, cell.servers[name], where) for name in cell.servers
+        },
     )
 
 
