@@ -26,11 +26,13 @@ def _command(context: Context) -> list[str]:
     return ["mosquitto", "-c", str(context.folder / "mosquitto.conf")]
 
 
-SERVER = Server(
-    name="mosquitto",
-    settings=Settings,
-    files=_files,
-    command=_command,
-    tcp_port=PORT,
-    version=lambda _: ["dpkg-query", "-W", "-f", "${Version}", "mosquitto"],
-)
+SERVERS = {
+    "mosquitto": Server(
+        name="mosquitto",
+        settings=Settings,
+        files=_files,
+        command=_command,
+        tcp_port=PORT,
+        version=lambda _: ["dpkg-query", "-W", "-f", "${Version}", "mosquitto"],
+    )
+}

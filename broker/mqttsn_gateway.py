@@ -72,14 +72,16 @@ def _version(settings: dict[str, Any]) -> list[str]:
     return ["sha256sum", settings["paho_gateway"]]  # it cannot tell its version
 
 
-SERVER = Server(
-    name="mqttsn-gateway",
-    settings=Settings,
-    files=_files,
-    command=_command,
-    tcp_port=None,
-    udp_port=PORT,
-    version=_version,
-    problem=_problem,
-    variables={"GATEWAY": "gateway", "PAHO_GATEWAY": "paho_gateway"},
-)
+SERVERS = {
+    "mqttsn-gateway": Server(
+        name="mqttsn-gateway",
+        settings=Settings,
+        files=_files,
+        command=_command,
+        tcp_port=None,
+        udp_port=PORT,
+        version=_version,
+        problem=_problem,
+        variables={"GATEWAY": "gateway", "PAHO_GATEWAY": "paho_gateway"},
+    )
+}

@@ -21,10 +21,11 @@ class Context:
 
 @dataclass(frozen=True)
 class Server:
-    """A server's entry. `files` renders its configuration, `command` starts it, and `tcp_port` answers when it is up,
+    """A server's entry. `files` renders its configuration, `command` starts it.
 
-    or `udp_port` is bound. `version` is a command that tells the version, and `problem` says what keeps it from running
-    with the given settings. `variables` are those of the command line that stand above the study's settings.
+    It is up when `tcp_port` answers, `udp_port` is bound and it has made `ready_file` in its folder; None: not to be
+    waited for. `version` is a command that tells the version, and `problem` says what keeps it from running with the
+    given settings. `variables` are those of the command line that stand above the study's settings.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Server:
     udp_port: int | None = None
     problem: Callable[[dict[str, Any]], str | None] = lambda settings: None
     variables: dict[str, str] = field(default_factory=dict)
+    ready_file: str | None = None
 
 
 def render(template: str, context: Context, **more: Any) -> str:

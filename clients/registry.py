@@ -8,6 +8,9 @@ _MODULES = {
     "mqtt": "clients.mqtt",
     "mqttsn": "clients.mqttsn",
     "mqttsn-hybrid": "clients.mqttsn.hybrid",
+    "zmq-tcp": "clients.zeromq",
+    "zmq-pgm": "clients.zeromq",
+    "zmq-norm": "clients.zeromq",
 }
 
 NAMES = tuple(_MODULES)

@@ -157,6 +157,28 @@ def _traffic(payload: str, traffic: Traffic, choice: Choice) -> dict[str, Any]:
     }
 
 
+def _circumstances(cell: Cell) -> parameters.Circumstances:
+    netem = cell.channel.netem
+    shaped = parameters.Leg(netem.rate, netem.delay + netem.jitter)
+    legs = {
+        each: shaped if each in DIRECTIONS[cell.channel.direction] else parameters.Leg(0, 0)
+        for each in ("uplink", "downlink")
+    }
+    return parameters.Circumstances(**legs, clients=cell.clients, size=cell.size)
+
+
+def _derived(cell: Cell) -> Cell:
+    """The cell with every parameter that the study leaves to be derived (`auto`) worked out."""
+    where = _circumstances(cell)
+    return dataclasses.replace(
+        cell,
+        parameters=parameters.derive(protocols.get(cell.protocol).parameters, cell.parameters, where),
+        servers={
+            name: parameters.derive(servers.get(name).settings, cell.servers[name], where) for name in cell.servers
+        },
+    )
+
+
 def resolve(name: str, study: StudyFile, where: str, profile: Profile, choice: Choice) -> Plan:
     """All cells of `study` (read from the file `where`) on `profile`, with `choice` put over it. Raises UserError."""
     seed = _in_range("SEED", choice.seed, study.seed, 0, 2**63 - 1)
@@ -204,4 +226,4 @@ def resolve(name: str, study: StudyFile, where: str, profile: Profile, choice: C
     ]
     if not cells:
         raise UserError(f"QOS: {choice.qos!r}: none of the chosen protocols has it in study {name}")
-    return Plan(name, study.source, profile, seed, cells)
+    return Plan(name, study.source, profile, seed, [_derived(cell) for cell in cells])

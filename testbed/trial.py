@@ -58,6 +58,8 @@ def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None
     def up() -> bool:
         if process.poll() is not None:
             raise commands.CommandError(declared.command(context), process.returncode, log.read_text()[-2000:])
+        if declared.ready_file and not (folder / declared.ready_file).exists():
+            return False
         with server.entered():
             tcp = declared.tcp_port is None or _answers(server.address, declared.tcp_port)
             return tcp and (declared.udp_port is None or _is_bound(declared.udp_port))

@@ -18,7 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from clients import registry as protocols
 from guest import boot
+from guest.cures import environment
 from guest.kernel import Kernel
 from testbed import commands
 from testbed.cell import Cell
@@ -60,7 +62,9 @@ class Virtual:
     places: list[int] = field(default_factory=lambda: sorted(os.sched_getaffinity(0)))
 
     def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
-        boot.prepare(self.kernel, job.parent, boot.python("guest.inside", str(job)))
+        protocol = protocols.get(cell.protocol)
+        cures = [f"{name}={value}" for name, value in environment(protocol.spins, protocol.reads_tsc).items()]
+        boot.prepare(self.kernel, job.parent, ["env", *cures, *boot.python("guest.inside", str(job))])
         words, env = boot.command(self.kernel, core), boot.environment(self.kernel, cell.seed)
         return commands.start(words, stdout=subprocess.PIPE, env=env, cwd=job.parent, own_group=True)
 
