@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from broker.mqttsn_gateway import SERVER
+from broker.mqttsn_gateway import SERVERS
 from broker.server import Context
 from testbed import commands
 from testbed.netns import SUBNET
@@ -34,7 +34,7 @@ for key in ("PredefinedTopicList", "ClientsList"):
 
 def write(folder: Path, qos: int | None, **changes: Any) -> Context:
     context = Context(f"{SUBNET}.1", 2, folder, SETTINGS | changes, qos)
-    for name, text in SERVER.files(context).items():
+    for name, text in SERVERS["mqttsn-gateway"].files(context).items():
         (folder / name).write_text(text)
     return context
 
@@ -45,19 +45,19 @@ def test_paho_gateway_is_given_clients_and_topics(tmp_path: Path, qos: int, conn
     program.write_text(STAND_IN)
     program.chmod(0o755)
     context = write(tmp_path, qos, gateway="paho", paho_gateway=str(program))
-    assert commands.run(SERVER.command(context), cwd=tmp_path).splitlines() == [
+    assert commands.run(SERVERS["mqttsn-gateway"].command(context), cwd=tmp_path).splitlines() == [
         f"6 1883 1883 {connectionless} 900",
         "*,testbed/unit-01,1 *,testbed/unit-02,2",
         "connectionless-01,198.18.0.2:1883,QoS-1 connectionless-02,198.18.0.3:1883,QoS-1",
     ]
-    assert str(program) in commands.run(SERVER.version(context.settings))
-    assert SERVER.problem(context.settings) is None
+    assert str(program) in commands.run(SERVERS["mqttsn-gateway"].version(context.settings))
+    assert SERVERS["mqttsn-gateway"].problem(context.settings) is None
 
 
 def test_bisquitt_is_given_topics_and_retries(tmp_path: Path) -> None:
     context = write(tmp_path, 0)
     assert yaml.safe_load((tmp_path / "topics.yaml").read_text()) == {"*": {1: "testbed/unit-01", 2: "testbed/unit-02"}}
-    words = SERVER.command(context)
+    words = SERVERS["mqttsn-gateway"].command(context)
     assert words[words.index("-retries") + 1] == "5"
     assert words[words.index("-retry-interval") + 1] == "10000000000ns"
 
