@@ -1,8 +1,8 @@
 """ZeroMQ PUB/SUB through a forwarder, over TCP, PGM or NORM, driven by our event loop.
 
-A message is one frame: the topic, a space, the payload. Subscribing to the topic with its space makes the prefix match
-exact. What start-up says is explained in docs/zeromq.md: a *hello*, a message with an empty payload, tells a subscriber
-that its path is open all the way from its publisher.
+A message is the topic, a space, and the payload, in one frame if the transport takes it. Subscribing to the topic with
+its space makes the prefix match exact. What start-up says is explained in docs/zeromq.md: a *hello*, a message with an
+empty payload, tells a subscriber that its path is open all the way from its publisher.
 """
 
 from dataclasses import dataclass
@@ -105,9 +105,9 @@ class _ZmqClient(Client):
     def _drain(self) -> None:
         """The socket's descriptor is edge-triggered (zmq_getsockopt(3), ZMQ_FD): what is there must be read to the end."""
         while int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
-            self._on_frame(self._socket.recv(zmq.NOBLOCK))
+            self._on_message(b"".join(self._socket.recv_multipart(zmq.NOBLOCK)))
 
-    def _on_frame(self, frame: bytes) -> None:
+    def _on_message(self, data: bytes) -> None:
         raise NotImplementedError
 
     def _count(self, what: str) -> None:
@@ -121,7 +121,7 @@ class _Publisher(_ZmqClient):
         self._send(message.encode())
 
     def _send(self, payload: bytes) -> None:
-        self._socket.send(self._prefix + payload, zmq.NOBLOCK)
+        self._socket.send_multipart(self._parameters.frames(self._prefix + payload), zmq.NOBLOCK)
         self._drain()  # sending may take the descriptor's edge
 
     def _hello(self) -> None:
@@ -134,8 +134,8 @@ class TcpPublisher(_Publisher):
 
     transport, parameters = TCP, Tcp
 
-    def _on_frame(self, frame: bytes) -> None:
-        if frame == _SUBSCRIBED + self._prefix:
+    def _on_message(self, data: bytes) -> None:
+        if data == _SUBSCRIBED + self._prefix:
             self.ready = True
             self._hello()
 
@@ -155,7 +155,7 @@ class _MulticastPublisher(_Publisher):
         self._hello()
         self._loop.call_later(interval, partial(self._greet, left - 1, interval))
 
-    def _on_frame(self, frame: bytes) -> None:
+    def _on_message(self, data: bytes) -> None:
         pass
 
 
@@ -183,8 +183,8 @@ class _Subscriber(_ZmqClient):
     def publish(self, message: Message) -> None:
         raise NotImplementedError("a subscriber does not publish")
 
-    def _on_frame(self, frame: bytes) -> None:
-        payload = frame[len(self._prefix) :]
+    def _on_message(self, data: bytes) -> None:
+        payload = data[len(self._prefix) :]
         if payload:
             self._assignment.deliver(payload)
         else:

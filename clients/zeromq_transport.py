@@ -7,7 +7,6 @@ Used by the clients and by the forwarder, so that both ends of a leg agree. A le
 import ipaddress
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import zmq
 
@@ -31,15 +30,15 @@ def _rate(leg: Leg) -> int:
     return max(_LEAST_RATE, leg.rate // _KBIT * _KBIT) if leg.rate else _UNLIMITED
 
 
-def _largest_packet(values: Any, _: Circumstances) -> int:
+def _largest_packet(values: "Pgm", _: Circumstances) -> int:
     """What fits Ethernet, and what a sender may send in a second.
 
     libpgm's rate limiter holds the bytes of one second; a larger packet would never pass it.
     """
-    return int(min(_ETHERNET_MTU, values.uplink_rate // 8, values.downlink_rate // 8))
+    return min(_ETHERNET_MTU, values.uplink_rate // 8, values.downlink_rate // 8)
 
 
-def _recovery(values: Any, at: Circumstances) -> int:
+def _recovery(values: "Pgm", at: Circumstances) -> int:
     """The time that a sender must be able to repeat what it sent; libzmq makes the windows as long as this at full rate.
 
     _REPAIRS times a round trip with the receiver's waits, and once the time to send a message of every client: so long
@@ -53,7 +52,7 @@ def _recovery(values: Any, at: Circumstances) -> int:
 
 @dataclass(frozen=True)
 class Queues:
-    """Every socket's limits. Water marks in messages, 0: no limit; linger in ns: how long close() waits to send."""
+    """Every socket's limits. Water marks in messages, 0: no limit; linger in ns: how long close() waits to send on."""
 
     sndhwm: int = number(0)
     rcvhwm: int = number(0)
@@ -66,6 +65,10 @@ class Queues:
             zmq.SocketOption.RCVHWM: self.rcvhwm,
             zmq.SocketOption.LINGER: self.linger // _MS,
         }
+
+    def frames(self, data: bytes) -> list[bytes]:
+        """The frames that a message's bytes travel in."""
+        return [data]
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Tcp(Queues):
 
 @dataclass(frozen=True)
 class Pgm(Queues):
-    """PGM (RFC 3208) in UDP, by libpgm. Rates in bit/s of a sender, interval in ns, packet in bytes with IP header."""
+    """PGM (RFC 3208) in UDP, by libpgm. Rates in bit/s of one sender, interval in ns, packet in bytes with IP header."""
 
     uplink_rate: int = rate(auto=lambda _, at: _rate(at.uplink))
     downlink_rate: int = rate(auto=lambda _, at: _rate(at.downlink))
@@ -109,10 +112,18 @@ class Pgm(Queues):
 
 @dataclass(frozen=True)
 class Norm(Queues):
-    """NORM (RFC 5740), by libnorm. libzmq 4.3 fixes all of its own settings: congestion control on, 1400 B segments,
+    """NORM (RFC 5740), by libnorm. Longer messages are cut into frames of `frame_bytes`.
 
-    blocks of 16 with 4 for parity, TTL 255; RATE, RECOVERY_IVL and MULTICAST_HOPS have no effect.
+    libzmq 4.3 hangs when a frame with its header does not fit its buffer of 2048 B (norm_engine.cpp, send_data), and fixes
+    NORM's own settings: congestion control on, segments of 1400 B in blocks of 16 with 4 for parity, TTL 255; RATE,
+    RECOVERY_IVL and MULTICAST_HOPS have no effect.
     """
+
+    frame_bytes: int = number(64, 2038)
+
+    def frames(self, data: bytes) -> list[bytes]:
+        """The frames that a message's bytes travel in."""
+        return [data[start : start + self.frame_bytes] for start in range(0, len(data), self.frame_bytes)]
 
 
 @dataclass(frozen=True)
@@ -152,7 +163,7 @@ def _norm(seat: Seat) -> list[str]:
 
 @dataclass(frozen=True)
 class Transport:
-    """Its parameters, the library that libzmq needs for it ("": none), and its endpoints (zmq_tcp(7), zmq_pgm(7))."""
+    """A transport's parameters, its endpoints (zmq_tcp(7), zmq_pgm(7)), the library that libzmq needs for it ("": none)."""
 
     parameters: type[Queues]
     endpoints: Callable[[Seat], list[str]]
