@@ -101,3 +101,13 @@ def repeats_interval(values: Sequence[float]) -> Interval | None:
         rng=np.random.default_rng(_BOOTSTRAP_SEED),
     )
     return Interval(float(drawn.confidence_interval.low), float(drawn.confidence_interval.high))
+
+
+def percentiles(values: Floats, *wanted: float) -> list[float | None]:
+    """Percentiles in the values' unit; None where there are no values."""
+    return [float(value) for value in np.percentile(values, wanted)] if len(values) else [None for _ in wanted]
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """The mean; None where there are no values."""
+    return float(np.mean(values)) if len(values) else None
