@@ -43,6 +43,12 @@ def _lies_wide(all_series: list[Series]) -> bool:
     return bool(low > 0 and high / low > _LOG_FROM)
 
 
+def _logarithmic(axes: Any, which: str) -> None:
+    """Powers of ten written out: 0.1, 1, 10."""
+    axes.set(**{f"{which}scale": "log"})
+    getattr(axes, f"{which}axis").set_major_formatter("{x:g}")
+
+
 def _rows(all_series: list[Series], extra: float = 0.9) -> tuple[Figure, Any]:
     """A figure with a row for each series, the first on top."""
     figure = Figure(figsize=(style.WIDTH, extra + 0.33 * len(all_series)), layout="constrained")
@@ -108,11 +114,13 @@ def ecdf(all_series: list[Series], colours: dict[str, str]) -> tuple[Figure, str
             linewidth=1.9,
         )
     if _lies_wide(all_series):
-        axes.set_xscale("log")
+        _logarithmic(axes, "x")
     axes.set_ylim(0, 103)
     axes.set_xlabel(f"delay ({unit}{', logarithmic' if _lies_wide(all_series) else ''})")
     axes.set_ylabel("messages that had arrived (%)")
     _legend(figure, axes)
+    if not any(len(series.delays) for series in all_series):
+        axes.text(0.5, 0.5, "nothing arrived", transform=axes.transAxes, ha="center", style="italic")
     told = "; ".join(
         f"{series.label}: half of those that arrived within {show_ms(float(np.median(series.delays)))}, "
         f"{100 * len(series.delays) / series.sent:.1f} % arrived at all"
@@ -150,7 +158,7 @@ def box(all_series: list[Series], colours: dict[str, str]) -> tuple[Figure, str]
         low, middle, high = np.percentile(series.delays, [25, 50, 75])
         told.append(f"{series.label}: median {show_ms(middle)}, quartiles {show_ms(low)} and {show_ms(high)}")
     if _lies_wide(all_series):
-        axes.set_xscale("log")
+        _logarithmic(axes, "x")
     axes.set_xlabel(f"delay ({unit}{', logarithmic' if _lies_wide(all_series) else ''})")
     return figure, f"Box plots of the delays. {'; '.join(told) or 'Nothing arrived'}."
 
@@ -178,7 +186,7 @@ def over_time(all_series: list[Series], colours: dict[str, str]) -> tuple[Figure
             at = series.messages["at_s"][lost]
             axes.plot(at, np.full(len(at), 0.97), "|", color=colour, transform=axes.get_xaxis_transform())
         if wide:
-            axes.set_yscale("log")
+            _logarithmic(axes, "y")
         else:
             axes.set_ylim(bottom=0)
         axes.set_ylabel(f"delay ({unit})")

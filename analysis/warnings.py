@@ -1,39 +1,59 @@
 """What a reader must know before trusting a run's figures."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from analysis import published
 from analysis.figures import grows
 from analysis.run import CellResult, Run
 
 
-def _ended_early(cell: CellResult) -> Iterator[str]:
+@dataclass(frozen=True)
+class Warned:
+    """What is wrong, in a sentence, and where: a cell or a series each, with its figures."""
+
+    sentence: str
+    where: list[str]
+
+
+Found = Iterator[tuple[str, str]]
+"""Sentences that do not name the cell, and the cell's own figures."""
+
+
+def _ended_early(cell: CellResult) -> Found:
     if cell.row["status"] != "ok":
-        yield f"{cell.row['status']}: {cell.facts.get('error') or 'see its logs'}"
+        yield (
+            "Cells that did not come to their end:",
+            f"{cell.row['status']}: {cell.facts.get('error') or 'see its logs'}",
+        )
 
 
-def _not_ready(cell: CellResult) -> Iterator[str]:
+def _not_ready(cell: CellResult) -> Found:
     wanted = 2 * int(cell.plan["clients"])
     if cell.row["status"] == "ok" and cell.ready < wanted:
-        yield f"{cell.ready} of {wanted} clients were ready; the messages of the others count as lost"
+        yield (
+            "Clients that were not ready when the traffic began; their messages count as lost:",
+            f"{wanted - cell.ready}",
+        )
 
 
-def _saturated(cell: CellResult) -> Iterator[str]:
+def _saturated(cell: CellResult) -> Found:
     for interface, qdisc in cell.facts.get("channel", {}).get("after", {}).items():
         if qdisc.get("qlen"):
             yield (
-                f"the link was saturated: {qdisc['qlen']} packets ({qdisc['backlog']:,} bytes) were still queued in "
-                f"{interface} at the end of the drain; loss depends on how long one waits"
+                "The link was saturated: packets were still queued at the end of the drain, so loss and delay depend on "
+                "how long one waits:",
+                f"{interface} {qdisc['qlen']} packets, {qdisc['backlog']:,} B",
             )
 
 
-def _capture_drops(cell: CellResult) -> Iterator[str]:
+def _capture_drops(cell: CellResult) -> Found:
     dropped = cell.facts.get("capture", {}).get("dropped")
     if dropped:
-        yield f"the capture dropped {dropped} packets: wire figures and PCAPs are incomplete"
+        yield "The capture dropped packets: wire figures and PCAPs are incomplete:", f"{dropped} packets"
 
 
-def _channel_off(cell: CellResult) -> Iterator[str]:
+def _channel_off(cell: CellResult) -> Found:
     netem = cell.plan["channel"]["netem"]
     if netem["loss_correlation"] or netem["loss_state"] or netem["loss_gemodel"]:
         return  # the interval is that of independent losses
@@ -42,17 +62,18 @@ def _channel_off(cell: CellResult) -> Iterator[str]:
         interval = measured["loss_99_pct"]
         if interval and not interval[0] <= wanted <= interval[1]:
             yield (
-                f"{interface} lost {measured['loss_pct']:.2f} % of its packets; {wanted:g} % is outside the 99 % interval "
-                f"of that ({interval[0]:.2f} to {interval[1]:.2f} %)"
+                f"The channel was told to lose {wanted:g} % of its packets, which is outside the 99 % interval of what it "
+                "lost:",
+                f"{interface} {measured['loss_pct']:.2f} % ({interval[0]:.2f} to {interval[1]:.2f} %)",
             )
 
 
-def _strangers(cell: CellResult) -> Iterator[str]:
+def _strangers(cell: CellResult) -> Found:
     if cell.facts.get("foreign_messages"):
-        yield f"{cell.facts['foreign_messages']} messages arrived that were not of this cell"
+        yield "Messages arrived that were not of their cell:", f"{cell.facts['foreign_messages']}"
 
 
-_OF_CELL: tuple[Callable[[CellResult], Iterator[str]], ...] = (
+_OF_CELL: tuple[Callable[[CellResult], Found], ...] = (
     _ended_early,
     _not_ready,
     _saturated,
@@ -78,15 +99,18 @@ def _of_run(run: Run) -> Iterator[str]:
         yield f"Not the published number of clients ({', '.join(other)}): like is not compared with like."
 
 
-def collect(run: Run) -> list[str]:
-    """All warnings, a sentence each."""
-    found = list(_of_run(run))
+def collect(run: Run) -> list[Warned]:
+    """All warnings, those that say the same of several cells together."""
+    together: dict[str, list[str]] = {sentence: [] for sentence in _of_run(run)}
     for cell in run.cells:
-        found += [f"{cell.name}: {text}." for look in _OF_CELL for text in look(cell)]
-    for series in run.series:
-        if len(series.delays) and grows(series):
-            found.append(
-                f"{series.label}, {series.payload}: delays grow during the run (the last quarter's median is more than "
-                "twice the first's), so its averages depend on how long the run is."
-            )
-    return found
+        for look in _OF_CELL:
+            for sentence, figures in look(cell):
+                together.setdefault(sentence, []).append(f"{cell.name}: {figures}")
+    growing = [f"{series.label}, {series.payload}" for series in run.series if len(series.delays) and grows(series)]
+    if growing:
+        sentence = (
+            "Delays grow during the run (the last quarter's median is more than twice the first's), so averages depend on "
+            "how long it lasts:"
+        )
+        together[sentence] = growing
+    return [Warned(sentence, where) for sentence, where in together.items()]
