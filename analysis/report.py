@@ -15,7 +15,9 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def _number(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None or value != value else f"{value:,.{digits}f}"
+    if value is None or value != value:
+        return "–"
+    return f"{value:,.{digits if abs(value) < 10_000 else 0}f}"
 
 
 def _interval(interval: statistics.Interval | None, digits: int = 2) -> str:

@@ -120,7 +120,10 @@ class _Drive:
 def drive(
     cell: Cell, fabric: Fabric, report: Report, before_go: Callable[[], None], after_drain: Callable[[], None]
 ) -> Outcome:
-    """Run all clients of a cell in this thread. `before_go` is called between ready and go, `after_drain` before they go."""
+    """Run all clients of a cell in this thread.
+
+    `before_go` is called between ready and go, `after_drain` while the clients are still connected.
+    """
     loop = Loop()
     driver = _Drive(cell, fabric, loop, report)
     try:
