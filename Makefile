@@ -1,12 +1,13 @@
 # Two commands: `make run PROFILE=satcom` and `make test`. `make help` lists the rest.
 PROFILE ?= satcom
+RUN ?= results/latest
 VARIABLES := PROFILE STUDY PROTOCOL QOS PAYLOAD CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL CAPTURE GATEWAY PAHO_GATEWAY RUNTIME OUT
 SYSTEM_PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 PYTHON := .venv/bin/python
 
 # A misspelt variable is an error, not a setting that is passed over in silence.
 GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
-UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS,$(GIVEN))
+UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS $(if $(filter report,$(MAKECMDGOALS)),RUN),$(GIVEN))
 ifneq ($(UNKNOWN),)
 $(error $(UNKNOWN): no such variable; allowed are $(VARIABLES))
 endif
@@ -15,7 +16,7 @@ lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
 OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 
-.PHONY: help setup run profiles doctor lint test bench lock clean
+.PHONY: help setup run report profiles doctor lint test bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -27,6 +28,9 @@ setup:  ## install what is missing: Debian packages, Python environment, guest k
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
+
+report: setup  ## draw figures and write report.html anew: make report RUN=results/latest
+	@$(PYTHON) -m testbed.cli report '$(RUN)'
 
 profiles: setup  ## list the links
 	@$(PYTHON) -m testbed.cli profiles

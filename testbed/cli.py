@@ -125,8 +125,29 @@ def run(
     }
     ok = _execute(plan, place, results, environment)
     screen.result_table(plan, [results.rows[cell.id] for cell in plan.cells if cell.id in results.rows])
+    _report_safely(results.folder)
     if not ok:
         raise typer.Exit(1)
+
+
+def _report_safely(folder: Path) -> None:
+    """Write the report; if that fails the results are still there, so it is a warning."""
+    try:
+        _write_report(folder)
+    except Exception as error:
+        print(f"no report: {error!r}; the results are kept: make report RUN={folder}", file=sys.stderr)
+
+
+def _write_report(folder: Path) -> None:
+    from analysis import report  # matplotlib loads slowly, and no other command needs it
+
+    screen.console.print(f"report in {report.write(folder)}", markup=False, soft_wrap=True)
+
+
+@app.command("report")
+def report_command(folder: Path) -> None:
+    """Draw figures and write report.html of a finished run anew."""
+    _write_report(folder.resolve())
 
 
 @app.command()

@@ -122,8 +122,13 @@ class _Drive:
         self.loop.call_later(HEARTBEAT, self.heartbeat)
 
 
-def drive(cell: Cell, fabric: Fabric, report: Report, before_go: Callable[[], None]) -> Outcome:
-    """Run all clients of a cell in this thread. `before_go` is called between ready and go."""
+def drive(
+    cell: Cell, fabric: Fabric, report: Report, before_go: Callable[[], None], after_drain: Callable[[], None]
+) -> Outcome:
+    """Run all clients of a cell in this thread.
+
+    `before_go` is called between ready and go, `after_drain` while the clients are still connected.
+    """
     loop = Loop()
     driver = _Drive(cell, fabric, loop, report)
     try:
@@ -133,6 +138,7 @@ def drive(cell: Cell, fabric: Fabric, report: Report, before_go: Callable[[], No
         before_go()
         go = _whole_second()
         driver.publish_and_drain(go)
+        after_drain()
     finally:
         counters = {name: client.counters() for name, client in driver.clients.items()}
         for client in driver.clients.values():

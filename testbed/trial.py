@@ -87,8 +87,10 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
         points |= {name: (net.clients[name], [Tap("eth0", "", f"all of {name}")]) for name in cell.capture}
         taps = stack.enter_context(capture(points, logs))
         before: dict[str, Any] = {}
-        outcome = drive(cell, net, report, before_go=lambda: before.update(link.readback()))
-        after = link.readback()
+        after: dict[str, Any] = {}  # read before the clients leave: their farewells would look like a queue
+        outcome = drive(
+            cell, net, report, lambda: before.update(link.readback()), lambda: after.update(link.readback())
+        )
         taps.settle()
     outcome.records.write(folder / "messages.csv")
     (logs / "clients.json").write_text(json.dumps(outcome.counters, indent=1))

@@ -22,3 +22,9 @@ def loss_pct(study: str, profile: str, payload: str, protocol: str, qos: int | N
     if isinstance(found, dict):
         found = found.get(qos)
     return None if found is None else float(found)
+
+
+def of_series(series: Any) -> float | None:
+    """The published loss of a series of a run (analysis.run.Series) in per cent."""
+    plan = series.cells[0].plan
+    return loss_pct(plan["study"], plan["profile"], series.payload, series.protocol, series.qos)

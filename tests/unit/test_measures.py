@@ -70,4 +70,6 @@ def test_channel_loss_with_its_interval():
     low, high = measured["loss_99_pct"]
     assert low < 10 < high
     assert high - low == pytest.approx(5, abs=0.5)  # 2 * 2.576 * sqrt(0.1 * 0.9 / 1000), in per cent
+    queued = loss({"drops": 10, "packets": 90, "qlen": 5}, {"drops": 110, "packets": 590, "qlen": 405})
+    assert (queued["packets"], queued["dropped"]) == (1000, 100)
     assert loss({"drops": 1, "packets": 1}, {"drops": 1, "packets": 1})["loss_pct"] is None
