@@ -1,6 +1,7 @@
 """Builds the MQTT-SN gateway from the Go module Bisquitt, into the cache. Standard library only.
 
-go.mod and go.sum pin what it is built from; main.go is the program around it; of Bisquitt's own files one is replaced.
+go.mod and go.sum pin what it is built from; main.go is the program around it; of Bisquitt's own files one is replaced,
+and one has a line changed (docs/mqttsn.md says why).
 """
 
 import hashlib
@@ -16,6 +17,9 @@ from testbed.places import CACHE
 _HERE = Path(__file__).parent
 _MODULE = "github.com/energomonitor/bisquitt"
 _REPLACED = "util/conn_with_context.go"
+_CHANGED = "gateway/handler1.go"
+# A repeated SUBSCRIBE gets the topic id that the first one got.
+_CHANGE = ("topicID, err = h.newTopicID()", "topicID, err = h.registerTopic(topic)")
 _ENVIRONMENT = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-trimpath -buildvcs=false", "GOWORK": "off"}
 
 
@@ -47,9 +51,15 @@ def _compile(scratch: Path) -> Path:
     for source in ("go.mod", "go.sum", "main.go"):
         shutil.copy(_HERE / source, scratch)
     commands.run(["go", "mod", "vendor"], cwd=scratch, env=_ENVIRONMENT)
-    original = scratch / "vendor" / _MODULE / _REPLACED
-    if not original.is_file():
-        raise SetupError(f"{_MODULE} has no {_REPLACED} any more, which {_HERE.name}/replaced is to replace")
-    shutil.copy(_HERE / "replaced" / original.name, original)
+    _alter(scratch / "vendor" / _MODULE)
     commands.run(["go", "build", "-mod=vendor", "-o", "bisquitt", "."], cwd=scratch, env=_ENVIRONMENT)
     return scratch / "bisquitt"
+
+
+def _alter(module: Path) -> None:
+    replaced, changed = module / _REPLACED, module / _CHANGED
+    before, after = _CHANGE
+    if not replaced.is_file() or changed.read_text().count(before) != 1:
+        raise SetupError(f"{_MODULE} is not the version that {Path(__file__).name} can alter; see docs/mqttsn.md")
+    shutil.copy(_HERE / "replaced" / replaced.name, replaced)
+    changed.write_text(changed.read_text().replace(before, after))

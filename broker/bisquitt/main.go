@@ -30,7 +30,7 @@ func main() {
 	version := flag.Bool("version", false, "print Bisquitt's version")
 	flag.Parse()
 	if *version {
-		fmt.Println("bisquitt", moduleVersion(), "with util/conn_with_context.go replaced, built by", runtime.Version())
+		fmt.Println("bisquitt", moduleVersion(), "altered as docs/mqttsn.md says, built by", runtime.Version())
 		return
 	}
 	address, err := net.ResolveTCPAddr("tcp", *broker)

@@ -8,7 +8,6 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 
@@ -95,10 +94,14 @@ OptionalWord = Annotated[int | None, dataclasses.replace(_WORD, optional=True)]
 OptionalFlags = Annotated[Flags | None, dataclasses.replace(_FLAGS, optional=True)]
 
 
-@cache
+_known: dict[type, dict[str, Coding]] = {}
+
+
 def _codings(kind: Any) -> dict[str, Coding]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {item.name: hints[item.name].__metadata__[0] for item in dataclasses.fields(kind)}
+    if kind not in _known:
+        hints = get_type_hints(kind, include_extras=True)
+        _known[kind] = {item.name: hints[item.name].__metadata__[0] for item in dataclasses.fields(kind)}
+    return _known[kind]
 
 
 @dataclass(frozen=True)
