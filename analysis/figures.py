@@ -96,7 +96,7 @@ def average_delay(all_series: list[Series], colours: dict[str, str]) -> tuple[Fi
 
 def ecdf(all_series: list[Series], colours: dict[str, str]) -> tuple[Figure, str]:
     """Share of all sent messages that had arrived within a delay: a curve ends at the share that was delivered."""
-    figure = Figure(figsize=(style.WIDTH, 2.9 + 0.1 * len(all_series)), layout="constrained")
+    figure = Figure(figsize=(style.WIDTH, 2.8 + 0.14 * len(all_series)), layout="constrained")
     axes = figure.subplots()
     scale, unit = _seconds_or_ms(all_series)
     for series in all_series:
@@ -180,7 +180,7 @@ def over_time(all_series: list[Series], colours: dict[str, str]) -> tuple[Figure
                 style.marker(series.qos),
                 color=colour,
                 markersize=3,
-                label=series.label,
+                label="" if series.qos is None else f"QoS {series.qos}",
                 rasterized=True,  # thousands of points would make a heavy SVG
             )
             at = series.messages["at_s"][lost]
@@ -190,7 +190,9 @@ def over_time(all_series: list[Series], colours: dict[str, str]) -> tuple[Figure
         else:
             axes.set_ylim(bottom=0)
         axes.set_ylabel(f"delay ({unit})")
-        axes.legend(loc="upper left", bbox_to_anchor=(0, 1.22), ncols=4, columnspacing=1, handletextpad=0.2)
+        axes.set_title(protocol, loc="left", fontsize="medium")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(loc="lower right", bbox_to_anchor=(1, 0.97), ncols=4, columnspacing=1, handletextpad=0.2)
     panels[-1].set_xlabel("time the message was due (s since the first)")
     return figure, "Points of each message's delay over the time it was due. " + _growth(all_series)
 
@@ -239,7 +241,7 @@ def loss(all_series: list[Series], colours: dict[str, str]) -> tuple[Figure, str
 
 def _legend(figure: Figure, axes: Any) -> None:
     if axes.get_legend_handles_labels()[0]:
-        figure.legend(loc="outside lower center", ncols=3, handlelength=3.2, columnspacing=1.4)
+        figure.legend(loc="outside lower center", ncols=2, handlelength=3.2, columnspacing=1.4)
 
 
 _Make = Callable[[list[Series], dict[str, str]], tuple[Figure, str]]
