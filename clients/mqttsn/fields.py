@@ -113,7 +113,7 @@ class Packet:
     def encode(self) -> bytes:
         """The datagram. Length is one octet, or 0x01 and two octets from 256 octets on (section 5.2.1)."""
         body = _one(self.TYPE)
-        for name, coding in _codings(type(self)).items():  # type: ignore[arg-type]  # mypy takes the class for an instance
+        for name, coding in _codings(type(self)).items():
             value = getattr(self, name)
             body += b"" if value is None else coding.encode(value)
         if len(body) + 1 < 256:
@@ -124,7 +124,7 @@ class Packet:
     def parse(cls, variable: bytes) -> "Packet":
         """The message from its variable part. Raises ValueError."""
         values: dict[str, Any] = {}
-        for name, coding in _codings(cls).items():  # type: ignore[arg-type]
+        for name, coding in _codings(cls).items():
             if coding.optional and not variable:
                 values[name] = None
                 continue
