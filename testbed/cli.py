@@ -9,16 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
+from compose import engine, image
 from guest import kernel
 from testbed import __version__, host, profile, screen, study
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
-from testbed.workers import Netns, Runtime, Virtual, run_all
+from testbed.workers import Docker, Netns, Runtime, Virtual, run_all
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-RUNTIMES = ("auto", "virtual", "netns")
+RUNTIMES = ("auto", "virtual", "docker", "netns")
 
 
 def _whole(variable: str, text: str | None) -> int | None:
@@ -38,10 +39,26 @@ def _virtual() -> Runtime:
     return Virtual(built)
 
 
-def _runtime(name: str) -> tuple[Runtime, str]:
-    """The runtime and, in a line, why it was taken."""
+def _docker(shapes: bool) -> Runtime:
+    problem = engine.engine_problem()
+    if problem:
+        raise SetupError(f"RUNTIME=docker: {problem}; or use RUNTIME=virtual, which needs no Docker")
+    built = image.build()
+    if shapes and (problem := engine.shaping_problem(built)):
+        raise SetupError(problem)
+    engine.remove_orphans(kept_too=False)
+    return Docker()
+
+
+def _runtime(name: str, shapes: bool) -> tuple[Runtime, str]:
+    """The runtime and, in a line, why it was taken. `shapes` says whether the profile needs netem."""
     if name == "auto":
-        return _virtual(), "virtual time needs neither Docker nor netem in this machine's kernel"
+        lacks = engine.auto_problem()
+        if lacks is None:
+            return _docker(shapes), "a Docker engine answers and its kernel has netem and ifb; real time"
+        return _virtual(), f"it needs neither Docker nor netem in this machine's kernel; not docker: {lacks}"
+    if name == "docker":
+        return _docker(shapes), "as asked; real time, containers of the Docker engine"
     if name == "virtual":
         return _virtual(), "as asked"
     if name == "netns":
@@ -106,7 +123,7 @@ def run(
         capture=capture,
     )
     plan = resolve(name, file, study_name, link, choice)
-    place, reason = _runtime(runtime)
+    place, reason = _runtime(runtime, link.netem.shapes)
     results = Results(out, plan, place.name)
     screen.announce(plan, place.name, reason, str(results.folder))
     environment: dict[str, Any] = {

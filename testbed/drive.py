@@ -1,4 +1,7 @@
-"""The clients' part of a cell's life: connect → ready → go → publish on schedule → drain."""
+"""The clients' part of a cell's life: connect → ready → go → publish on schedule → drain.
+
+One process drives the clients of the hosts that its fabric holds: all of a cell, or, in a container, one.
+"""
 
 import time
 from collections.abc import Callable
@@ -21,6 +24,9 @@ LEAD = 10**9
 """ns between the word *go* and the first publish."""
 
 Report = Callable[[dict[str, Any]], None]
+
+Agree = Callable[[Loop, dict[str, int]], int]
+"""Called between ready and go with the number of ready clients by role; returns the instant of go, ns since the epoch."""
 
 
 @dataclass
@@ -62,16 +68,17 @@ class _Drive:
             self.clients[name] = self._make(role, number, host)
             self.clients[name].start()
 
-    def connect(self) -> None:
+    def connect(self, begin: int) -> None:
         """Start subscribers, then publishers, a stagger apart; wait until all are ready or the time for it is over."""
-        cell, begin = self.cell, time.time_ns()
+        cell = self.cell
         order = [(role, number) for role in (SUBSCRIBER, PUBLISHER) for number in range(1, cell.clients + 1)]
         for position, (role, number) in enumerate(order):
-            self.loop.call_at(begin + position * cell.stagger, partial(self._start, role, number))
+            if f"{role}-{number:02d}" in self.fabric.clients:
+                self.loop.call_at(begin + position * cell.stagger, partial(self._start, role, number))
         self.loop.run_until(self._all_ready, begin + len(order) * cell.stagger + cell.startup_timeout)
 
     def _all_ready(self) -> bool:
-        return len(self.clients) == 2 * self.cell.clients and all(client.ready for client in self.clients.values())
+        return len(self.clients) == len(self.fabric.clients) and all(client.ready for client in self.clients.values())
 
     def count_ready(self) -> dict[str, int]:
         """Clients that are ready, by role."""
@@ -91,7 +98,8 @@ class _Drive:
         for number in range(1, cell.clients + 1):
             for seq in range(1, cell.messages + 1):
                 last = max(last, when := self._due(go, number, seq))
-                self.loop.call_at(when, partial(self._publish, number, seq, when))
+                if f"{PUBLISHER}-{number:02d}" in self.fabric.clients:
+                    self.loop.call_at(when, partial(self._publish, number, seq, when))
         self.phase = "publish"
         self.loop.run_until(lambda: False, last)
         self.phase = "drain"
@@ -117,16 +125,15 @@ class _Drive:
         self.loop.call_later(HEARTBEAT, self.heartbeat)
 
 
-def drive(cell: Cell, fabric: Fabric, report: Report, before_go: Callable[[], None]) -> Outcome:
-    """Run all clients of a cell in this thread. `before_go` is called between ready and go."""
+def drive(cell: Cell, fabric: Fabric, report: Report, begin: int, agree: Agree) -> Outcome:
+    """Run the clients of a fabric in this thread; they connect from `begin` (ns since the epoch) on."""
     loop = Loop()
     driver = _Drive(cell, fabric, loop, report)
     try:
         driver.heartbeat()
-        driver.connect()
+        driver.connect(begin)
         ready = driver.count_ready()
-        before_go()
-        go = time.time_ns() + LEAD
+        go = agree(loop, ready)
         driver.publish_and_drain(go)
     finally:
         counters = {name: client.counters() for name, client in driver.clients.items()}
