@@ -64,11 +64,35 @@ def shaping_problem(image_name: str) -> str | None:
     if problem is None:
         return None
     return (
-        f"RUNTIME=docker needs netem and ifb in the engine's kernel for this profile, {platform.release()} has not "
+        f"it needs netem and ifb in the engine's kernel for this profile, {platform.release()} has not "
         f"({problem}); install them (Debian: linux-image-amd64; Ubuntu: linux-modules-extra-$(uname -r); Fedora: "
         "kernel-modules-extra; WSL2: a kernel with CONFIG_NET_SCH_NETEM and CONFIG_IFB), or use RUNTIME=virtual, "
         "which needs neither; PROFILE=lan needs no netem"
     )
+
+
+def tcp_problem(image_name: str, sysctls: dict[str, str]) -> str | None:
+    """Why containers cannot have a study's TCP settings, tried in one; None if they can.
+
+    A network namespace may use just those congestion controls that the kernel's owner allows (ip-sysctl, tcp_allowed_…).
+    """
+    words = ["docker", "run", "--rm", "--network=none", "--cap-drop=ALL"]
+    words += [f"--sysctl={key}={value}" for key, value in sysctls.items()]
+    try:
+        commands.run([*words, image_name, "true"], timeout=60)
+    except CommandError as error:
+        lines = [line for line in error.output.splitlines() if "/proc/sys" in line] or [str(error)]
+        return (
+            f"the engine's kernel refuses the study's tcp settings in containers ({lines[0]}); if it is the congestion "
+            "control, allow it (sudo sysctl -w net.ipv4.tcp_allowed_congestion_control='reno cubic'), choose one that is "
+            f"allowed ({_allowed()}) with CONGESTION=…, or use RUNTIME=virtual"
+        )
+    return None
+
+
+def _allowed() -> str:
+    path = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+    return path.read_text().strip() if path.exists() else "see sysctl net.ipv4.tcp_allowed_congestion_control"
 
 
 def owner() -> str:
@@ -134,9 +158,9 @@ def free_subnet() -> str:
     raise SetupError(f"no /24 of {RANGE}.0.0/16 is free; make down removes what runs left behind")
 
 
-def auto_problem() -> str | None:
+def auto_problem(sysctls: dict[str, str]) -> str | None:
     """Why RUNTIME=auto does not take docker; None if it can shape links right now, with nothing to build."""
     problem = engine_problem()
     if problem is None and not image.exists(image.name()):
         problem = "the containers' image is not built yet (make image)"
-    return problem or netem_problem(image.name())
+    return problem or netem_problem(image.name()) or tcp_problem(image.name(), sysctls)

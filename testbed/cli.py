@@ -39,26 +39,29 @@ def _virtual() -> Runtime:
     return Virtual(built)
 
 
-def _docker(shapes: bool) -> Runtime:
+def _docker(plan: Plan) -> Runtime:
     problem = engine.engine_problem()
     if problem:
         raise SetupError(f"RUNTIME=docker: {problem}; or use RUNTIME=virtual, which needs no Docker")
     built = image.build()
-    if shapes and (problem := engine.shaping_problem(built)):
-        raise SetupError(problem)
+    shapes = plan.profile.netem.shapes
+    problem = engine.shaping_problem(built) if shapes else None
+    problem = problem or engine.tcp_problem(built, plan.cells[0].tcp)
+    if problem:
+        raise SetupError(f"RUNTIME=docker: {problem}")
     engine.remove_orphans(kept_too=False)
     return Docker()
 
 
-def _runtime(name: str, shapes: bool) -> tuple[Runtime, str]:
-    """The runtime and, in a line, why it was taken. `shapes` says whether the profile needs netem."""
+def _runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
+    """The runtime and, in a line, why it was taken."""
     if name == "auto":
-        lacks = engine.auto_problem()
+        lacks = engine.auto_problem(plan.cells[0].tcp)
         if lacks is None:
-            return _docker(shapes), "a Docker engine answers and its kernel has netem and ifb; real time"
+            return _docker(plan), "a Docker engine answers and its kernel has netem and ifb; real time"
         return _virtual(), f"it needs neither Docker nor netem in this machine's kernel; not docker: {lacks}"
     if name == "docker":
-        return _docker(shapes), "as asked; real time, containers of the Docker engine"
+        return _docker(plan), "as asked; real time, containers of the Docker engine"
     if name == "virtual":
         return _virtual(), "as asked"
     if name == "netns":
@@ -103,6 +106,7 @@ def run(
     repeats: str | None = None,
     channel: str | None = None,
     capture: str | None = None,
+    congestion: str | None = None,
     runtime: str = "auto",
     out: Path = Path("results"),
 ) -> None:
@@ -121,9 +125,10 @@ def run(
         repeats=_whole("REPEATS", repeats),
         channel=channel,
         capture=capture,
+        congestion=congestion,
     )
     plan = resolve(name, file, study_name, link, choice)
-    place, reason = _runtime(runtime, link.netem.shapes)
+    place, reason = _runtime(runtime, plan)
     results = Results(out, plan, place.name)
     screen.announce(plan, place.name, reason, str(results.folder))
     environment: dict[str, Any] = {

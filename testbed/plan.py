@@ -50,6 +50,7 @@ class Choice:
     repeats: int | None = None
     channel: str | None = None
     capture: str | None = None
+    congestion: str | None = None
 
 
 def _names(variable: str, text: str | None, known: list[str]) -> list[str]:
@@ -171,7 +172,7 @@ def resolve(name: str, study: StudyFile, where: str, profile: Profile, choice: C
         "startup_timeout": study.startup.timeout,
         "stall_limit": study.limits.stall,
         "wall_limit": study.limits.cell,
-        "tcp": study.tcp,
+        "tcp": study.tcp | ({"net.ipv4.tcp_congestion_control": choice.congestion} if choice.congestion else {}),
         "capture": _capture(choice.capture, clients),
     }
 
