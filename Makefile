@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 
 # A misspelt variable is an error, not a setting that is passed over in silence.
 GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
-UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS,$(GIVEN))
+UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS BASE_IMAGE,$(GIVEN))
 ifneq ($(UNKNOWN),)
 $(error $(UNKNOWN): no such variable; allowed are $(VARIABLES))
 endif
@@ -15,7 +15,7 @@ lower = $(shell echo $(1) | tr A-Z a-z)
 given = $(filter command environment,$(firstword $(origin $(1))))
 OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 
-.PHONY: help setup run profiles doctor lint test bench lock clean
+.PHONY: help setup run up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -27,6 +27,16 @@ setup:  ## install what is missing: Debian packages, Python environment, guest k
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
+
+up: setup  ## start a cell's containers and leave them running: make up PROFILE=lan
+	@$(PYTHON) -m testbed.cli run --keep $(OPTIONS)
+
+down ps image base-image: setup
+	@$(PYTHON) -m compose $@
+down:  ## remove the containers of make up, and what killed runs left
+ps:  ## show the containers of all runs
+image:  ## build the containers' image: make image BASE_IMAGE=debian:bookworm-slim
+base-image:  ## make the image's base from a Debian mirror, where none can be pulled (root)
 
 profiles: setup  ## list the links
 	@$(PYTHON) -m testbed.cli profiles
@@ -44,6 +54,9 @@ lint: setup  ## check style and types
 
 test: setup  ## run all tests: make test TESTS=tests/unit runs some
 	@$(PYTHON) -m pytest $(TESTS)
+
+test-docker: setup  ## run the tests of RUNTIME=docker
+	@$(PYTHON) -m pytest -rs tests/e2e/test_docker.py
 
 lock:  ## pin the Python packages anew
 	$(PYTHON) -m pip install --quiet pip-tools

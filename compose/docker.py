@@ -84,6 +84,9 @@ class Project:
         )
         yaml.safe_load(text)
         self.file.write_text(text)
+        run_file = self.folder.parent.parent / "compose.yaml"  # the run's first cell stands for all
+        if not run_file.exists():
+            run_file.write_text(text)
 
     def compose(self, *words: str) -> str:
         """Run Compose on this project."""

@@ -146,6 +146,12 @@ def remove_orphans(kept_too: bool) -> int:
     return len(containers) + len(networks)
 
 
+def listing() -> str:
+    """All containers of all runs, as a table."""
+    columns = f'table {{{{.Names}}}}\\t{{{{.Status}}}}\\t{{{{.Label "{RUN}"}}}}'
+    return commands.run(["docker", "ps", "--all", "--filter", f"label={RUN}", "--format", columns])
+
+
 def free_subnet() -> str:
     """The first /24 of RANGE that no Docker network has, like `198.18.0`."""
     networks = commands.run(["docker", "network", "ls", "--quiet"]).split()

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from compose import engine, image
+from compose.docker import up
 from guest import kernel
 from testbed import __version__, host, profile, screen, study
 from testbed.errors import SetupError, UserError
@@ -109,8 +110,9 @@ def run(
     congestion: str | None = None,
     runtime: str = "auto",
     out: Path = Path("results"),
+    keep: bool = False,
 ) -> None:
-    """Run a study on a profile."""
+    """Run a study on a profile. With --keep start its first cell's containers and leave them running (make up)."""
     link = profile.load(profile_name)
     name, file = study.load(study_name)
     choice = Choice(
@@ -128,9 +130,14 @@ def run(
         congestion=congestion,
     )
     plan = resolve(name, file, study_name, link, choice)
-    place, reason = _runtime(runtime, plan)
+    place, reason = _runtime("docker" if keep else runtime, plan)
     results = Results(out, plan, place.name)
     screen.announce(plan, place.name, reason, str(results.folder))
+    if keep:
+        up(plan.cells[0], results.cell_folder(plan.cells[0]), results.folder.name)
+        console_line = f"{plan.cells[0].id} is up and publishes on schedule; make ps shows it, make down removes it"
+        screen.console.print(console_line)
+        return
     environment: dict[str, Any] = {
         "testbed": __version__,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
