@@ -88,15 +88,13 @@ class Project:
         if not run_file.exists():
             run_file.write_text(text)
 
-    def compose(self, *words: str) -> str:
-        """Run Compose on this project."""
-        name = f"pubsub-{self.run}".lower()
+    def start(self, report: Report) -> None:
+        """Bring all containers up; each step of Compose is told through `report`, as a sign of life."""
         # docker-compose 1.29 takes a slot for a service and another for its container: with fewer it waits for itself.
         slots = 2 * (len(self.hosts) + len(protocols.get(self.cell.protocol).servers))
-        return commands.run(
-            [*engine.compose(), "--project-name", name, "--file", str(self.file), *words],
-            env={"COMPOSE_HTTP_TIMEOUT": "300", "COMPOSE_PARALLEL_LIMIT": str(slots)},
-        )
+        limits = ["env", "COMPOSE_HTTP_TIMEOUT=300", f"COMPOSE_PARALLEL_LIMIT={slots}"]
+        words = ["--project-name", f"pubsub-{self.run}".lower(), "--file", str(self.file), "up", "--detach"]
+        commands.follow([*limits, *engine.compose(), *words], lambda _line: report({"phase": "up"}))
 
     def heard(self, host: str, file: str) -> Any | None:
         """What a container told."""
@@ -138,12 +136,12 @@ class Project:
 
 
 @contextmanager
-def running(project: Project) -> Iterator[dict[str, float]]:
+def running(project: Project, report: Report) -> Iterator[dict[str, float]]:
     """Containers up in the `with`, removed after it; the mapping holds the seconds that both took."""
     times: dict[str, float] = {}
     begin = time.monotonic()
     try:
-        project.compose("up", "--detach")
+        project.start(report)
         times["up_s"] = round(time.monotonic() - begin, 3)
         yield times
     finally:
@@ -188,7 +186,7 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
     project = Project(cell, folder, folder.parent.parent.name)
     project.write()
     report({"phase": "up"})
-    with running(project) as times:
+    with running(project, report) as times:
         ready, go = _connect(project, report)
     records = Records(cell.run_tag, cell.size)
     counters: dict[str, dict[str, int]] = {}
@@ -227,7 +225,7 @@ def up(cell: Cell, folder: Path, run: str) -> None:
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     project = Project(cell, folder, run, kept=True)
     project.write()
-    project.compose("up", "--detach")
+    project.start(lambda _event: None)
     project.await_all(list(project.hosts), exchange.STATUS, "containers come up", time.time() + _UP_LIMIT, lambda: None)
     project.tell(exchange.BEGIN, begin := time.time_ns() + exchange.LEAD)
     project.tell(exchange.GO, begin + len(project.hosts) * cell.stagger + exchange.LEAD)
