@@ -169,4 +169,6 @@ def auto_problem(sysctls: dict[str, str]) -> str | None:
     problem = engine_problem()
     if problem is None and not image.exists(image.name()):
         problem = "the containers' image is not built yet (make image)"
-    return problem or netem_problem(image.name()) or tcp_problem(image.name(), sysctls)
+    if problem is None and (lacks := netem_problem(image.name())):
+        problem = f"its engine's kernel lacks netem or ifb ({lacks})"
+    return problem or tcp_problem(image.name(), sysctls)
