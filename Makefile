@@ -1,13 +1,13 @@
 # Two commands: `make run PROFILE=satcom` and `make test`. `make help` lists the rest.
 PROFILE ?= satcom
 RUN ?= results/latest
-VARIABLES := PROFILE STUDY PROTOCOL QOS PAYLOAD CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL CAPTURE GATEWAY PAHO_GATEWAY RUNTIME OUT
+VARIABLES := PROFILE STUDY PROTOCOL QOS PAYLOAD CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL CAPTURE CONGESTION GATEWAY PAHO_GATEWAY RUNTIME OUT
 SYSTEM_PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 PYTHON := .venv/bin/python
 
 # A misspelt variable is an error, not a setting that is passed over in silence.
 GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
-UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS $(if $(filter report,$(MAKECMDGOALS)),RUN),$(GIVEN))
+UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS BASE_IMAGE $(if $(filter report,$(MAKECMDGOALS)),RUN),$(GIVEN))
 ifneq ($(UNKNOWN),)
 $(error $(UNKNOWN): no such variable; allowed are $(VARIABLES))
 endif
@@ -16,7 +16,7 @@ lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
 OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 
-.PHONY: help setup run report profiles doctor lint test bench lock clean
+.PHONY: help setup run report up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -31,6 +31,15 @@ run: setup  ## run a study on a link: make run PROFILE=satcom
 
 report: setup  ## draw figures and write report.html anew: make report RUN=results/latest
 	@$(PYTHON) -m testbed.cli report '$(RUN)'
+up: setup  ## start a cell's containers and leave them running: make up PROFILE=lan
+	@$(PYTHON) -m testbed.cli run --keep $(OPTIONS)
+
+down ps image base-image: setup
+	@$(PYTHON) -m compose $@
+down:  ## remove the containers of make up, and what killed runs left
+ps:  ## show the containers of all runs
+image:  ## build the containers' image: make image BASE_IMAGE=debian:bookworm-slim
+base-image:  ## make the image's base from a Debian mirror, where none can be pulled (root)
 
 profiles: setup  ## list the links
 	@$(PYTHON) -m testbed.cli profiles
@@ -48,6 +57,9 @@ lint: setup  ## check style and types
 
 test: setup  ## run all tests: make test TESTS=tests/unit runs some
 	@$(PYTHON) -m pytest $(TESTS)
+
+test-docker: setup  ## run the tests of RUNTIME=docker
+	@$(PYTHON) -m pytest -rs tests/e2e/test_docker.py
 
 lock:  ## pin the Python packages anew
 	$(PYTHON) -m pip install --quiet pip-tools

@@ -33,6 +33,7 @@ SERVERS = {
         files=_files,
         command=_command,
         tcp_port=PORT,
+        in_container=True,
         version=lambda _: ["dpkg-query", "-W", "-f", "${Version}", "mosquitto"],
     )
 }

@@ -25,7 +25,8 @@ class Server:
 
     It is up when `tcp_port` answers, `udp_port` is bound and it has made `ready_file` in its folder; None: not to be
     waited for. `version` is a command that tells the version, and `problem` says what keeps it from running with the
-    given settings. `variables` are those of the command line that stand above the study's settings.
+    given settings. `variables` are those of the command line that stand above the study's settings. `in_container`: it
+    also runs as a container of the Compose project.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Server:
     problem: Callable[[dict[str, Any]], str | None] = lambda settings: None
     variables: dict[str, str] = field(default_factory=dict)
     ready_file: str | None = None
+    in_container: bool = False
 
 
 def render(template: str, context: Context, **more: Any) -> str:

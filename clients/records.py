@@ -4,6 +4,7 @@ import csv
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from clients import payloads
 from clients.protocol import topic
@@ -46,6 +47,23 @@ class Records:
         key = (header.publisher, header.seq)
         self.received.setdefault(key, now)
         self.copies[key] = self.copies.get(key, 0) + 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, for merge()."""
+        return {
+            "sent": [[*key, *times] for key, times in self.sent.items()],
+            "received": [[*key, when, self.copies[key]] for key, when in self.received.items()],
+            "foreign": self.foreign,
+        }
+
+    def merge(self, data: dict[str, Any]) -> None:
+        """Take in what another process of the same cell noted: to_json() of its records."""
+        for publisher, seq, scheduled, sent in data["sent"]:
+            self.sent[publisher, seq] = (scheduled, sent)
+        for publisher, seq, when, copies in data["received"]:
+            self.received[publisher, seq] = when
+            self.copies[publisher, seq] = copies
+        self.foreign += data["foreign"]
 
     def write(self, path: Path) -> None:
         """messages.csv: one row a message and subscriber, `received_ns` empty if it was lost."""

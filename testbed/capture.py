@@ -12,6 +12,7 @@ from testbed import commands
 from testbed.channel import Tap
 from testbed.errors import SetupError
 from testbed.netns import Host
+from testbed.pcapng import Interface
 from testbed.waiting import wait_for
 
 _BUFFER_KIB = "16384"
@@ -45,6 +46,13 @@ class Capture:
     listeners: dict[str, list[_Listener]]
     dropped: int = 0
     packets: dict[str, int] = field(default_factory=dict)
+
+    def sources(self) -> dict[str, list[tuple[Interface, Path]]]:
+        """The raw captures of each side, and what each shows."""
+        return {
+            side: [(Interface(one.tap.interface, one.tap.shows), one.raw) for one in some]
+            for side, some in self.listeners.items()
+        }
 
     def settle(self) -> None:
         """Wait until tcpdump has written all that its filters let through; the kernel hands packets over in blocks."""

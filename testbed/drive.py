@@ -1,4 +1,7 @@
-"""The clients' part of a cell's life: connect → ready → go → publish on schedule → drain."""
+"""The clients' part of a cell's life: connect → ready → go → publish on schedule → drain.
+
+One process drives the clients of the hosts that its fabric holds: all of a cell, or, in a container, one.
+"""
 
 import time
 from collections.abc import Callable
@@ -20,12 +23,15 @@ HEARTBEAT = 5 * 10**9
 _SECOND = 10**9
 
 
-def _whole_second() -> int:
+def whole_second() -> int:
     """A whole second of the clock, 1 to 2 s from now: instants that do not tell how long it took to get there."""
     return (time.time_ns() // _SECOND + 2) * _SECOND
 
 
 Report = Callable[[dict[str, Any]], None]
+
+Agree = Callable[[Loop, dict[str, int]], int]
+"""Called between ready and go with the number of ready clients by role; returns the instant of go, ns since the epoch."""
 
 
 @dataclass
@@ -67,16 +73,17 @@ class _Drive:
             self.clients[name] = self._make(role, number, host)
             self.clients[name].start()
 
-    def connect(self) -> None:
+    def connect(self, begin: int) -> None:
         """Start subscribers, then publishers, a stagger apart; wait until all are ready or the time for it is over."""
-        cell, begin = self.cell, _whole_second()
+        cell = self.cell
         order = [(role, number) for role in (SUBSCRIBER, PUBLISHER) for number in range(1, cell.clients + 1)]
         for position, (role, number) in enumerate(order):
-            self.loop.call_at(begin + position * cell.stagger, partial(self._start, role, number))
+            if f"{role}-{number:02d}" in self.fabric.clients:
+                self.loop.call_at(begin + position * cell.stagger, partial(self._start, role, number))
         self.loop.run_until(self._all_ready, begin + len(order) * cell.stagger + cell.startup_timeout)
 
     def _all_ready(self) -> bool:
-        return len(self.clients) == 2 * self.cell.clients and all(client.ready for client in self.clients.values())
+        return len(self.clients) == len(self.fabric.clients) and all(client.ready for client in self.clients.values())
 
     def count_ready(self) -> dict[str, int]:
         """Clients that are ready, by role."""
@@ -96,7 +103,8 @@ class _Drive:
         for number in range(1, cell.clients + 1):
             for seq in range(1, cell.messages + 1):
                 last = max(last, when := self._due(go, number, seq))
-                self.loop.call_at(when, partial(self._publish, number, seq, when))
+                if f"{PUBLISHER}-{number:02d}" in self.fabric.clients:
+                    self.loop.call_at(when, partial(self._publish, number, seq, when))
         self.phase = "publish"
         self.loop.run_until(lambda: False, last)
         self.phase = "drain"
@@ -123,20 +131,19 @@ class _Drive:
 
 
 def drive(
-    cell: Cell, fabric: Fabric, report: Report, before_go: Callable[[], None], after_drain: Callable[[], None]
+    cell: Cell, fabric: Fabric, report: Report, begin: int, agree: Agree, after_drain: Callable[[], None]
 ) -> Outcome:
-    """Run all clients of a cell in this thread.
+    """Run the clients of a fabric in this thread; they connect from `begin` (ns since the epoch) on.
 
-    `before_go` is called between ready and go, `after_drain` while the clients are still connected.
+    `agree` gives the instant of *go*, `after_drain` is called while the clients are still connected.
     """
     loop = Loop()
     driver = _Drive(cell, fabric, loop, report)
     try:
         driver.heartbeat()
-        driver.connect()
+        driver.connect(begin)
         ready = driver.count_ready()
-        before_go()
-        go = _whole_second()
+        go = agree(loop, ready)
         driver.publish_and_drain(go)
         after_drain()
     finally:

@@ -12,7 +12,7 @@ from testbed.cell import Cell
 from testbed.commands import CommandError
 from testbed.errors import UserError
 
-_TRY_NETEM = "ip link add probe type dummy && tc qdisc add dev probe root netem delay 1ms && ip link add ifb type ifb"
+TRY_NETEM = "ip link add probe type dummy && tc qdisc add dev probe root netem delay 1ms && ip link add ifb type ifb"
 
 
 def netem_problem() -> str | None:
@@ -20,7 +20,7 @@ def netem_problem() -> str | None:
     if os.geteuid():
         return "needs root to look: run it with sudo"
     try:
-        commands.run(["unshare", "--net", "sh", "-ec", _TRY_NETEM], timeout=20)
+        commands.run(["unshare", "--net", "sh", "-ec", TRY_NETEM], timeout=20)
     except CommandError as error:
         return error.output.splitlines()[0] if error.output else str(error)
     return None

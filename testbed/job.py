@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from testbed.cell import cell_from_json
-from testbed.trial import run_cell_safely
+from testbed.trial import RunOne, run_cell, run_cell_safely
 
 
-def run(job_file: str, before_each: Callable[[], None] = lambda: None) -> None:
-    """Run every cell of the job; `before_each` is called before each."""
+def run(job_file: str, before_each: Callable[[], None] = lambda: None, run_one: RunOne = run_cell) -> None:
+    """Run every cell of the job on the fabric of `run_one`; `before_each` is called before each."""
     for item in json.loads(Path(job_file).read_text()):
         cell = cell_from_json(item["cell"])
 
@@ -24,7 +24,7 @@ def run(job_file: str, before_each: Callable[[], None] = lambda: None) -> None:
 
         before_each()
         report({"phase": "start"})
-        facts = run_cell_safely(cell, Path(item["folder"]), report)
+        facts = run_cell_safely(cell, Path(item["folder"]), report, run_one)
         os.sync()
         report({"phase": "done", "status": facts["status"]})
 

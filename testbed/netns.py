@@ -38,15 +38,18 @@ def _checked(status: int, what: str) -> None:
 
 @dataclass(frozen=True)
 class Host:
-    """A network host: a namespace with one interface, eth0."""
+    """A network host: a namespace with one interface, eth0. `fd` None is the namespace that this process is in."""
 
     name: str
     address: str
-    fd: int
+    fd: int | None
 
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Sockets and processes made inside belong to this host; sockets stay there afterwards."""
+        if self.fd is None:
+            yield
+            return
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         try:
             _checked(_libc.setns(self.fd, _CLONE_NEWNET), f"cannot enter the namespace of {self.name}")
@@ -99,7 +102,7 @@ def _offloads_off(interface: str) -> None:
             fcntl.ioctl(control, _SIOCETHTOOL, request)
 
 
-def _links(count: int, fds: list[int]) -> str:
+def _links(count: int, fds: list[int | None]) -> str:
     """`ip -batch` lines: a bridge without ageing or spanning tree, and a veth pair for each namespace."""
     lines = ["link add bridge type bridge stp_state 0 mcast_snooping 0", "link set bridge up"]
     for number, fd in zip(range(count), fds, strict=True):

@@ -54,6 +54,7 @@ class Choice:
     channel: str | None = None
     capture: str | None = None
     servers: dict[str, str] = dataclasses.field(default_factory=dict)
+    congestion: str | None = None
 
 
 def _names(variable: str, text: str | None, known: list[str]) -> list[str]:
@@ -197,7 +198,7 @@ def resolve(name: str, study: StudyFile, where: str, profile: Profile, choice: C
         "startup_timeout": study.startup.timeout,
         "stall_limit": study.limits.stall,
         "wall_limit": study.limits.cell,
-        "tcp": study.tcp,
+        "tcp": study.tcp | ({"net.ipv4.tcp_congestion_control": choice.congestion} if choice.congestion else {}),
         "capture": _capture(choice.capture, clients),
     }
 

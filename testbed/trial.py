@@ -6,7 +6,7 @@ import os
 import socket
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -19,13 +19,16 @@ from testbed import commands
 from testbed.capture import capture
 from testbed.cell import Cell, host_names
 from testbed.channel import Tap, medium
-from testbed.drive import Report, drive
+from testbed.drive import Report, drive, whole_second
 from testbed.netns import SERVER_ADDRESS, Host, fabric
-from testbed.pcapng import Interface, bring_together
+from testbed.pcapng import Interface, Totals, bring_together
 from testbed.waiting import wait_for
 
+RunOne = Callable[[Cell, Path, Report], dict[str, Any]]
+"""How a fabric runs one cell: see run_cell()."""
 
-def _answers(address: str, port: int) -> bool:
+
+def answers(address: str, port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((address, port)) == 0
 
@@ -61,7 +64,7 @@ def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None
         if declared.ready_file and not (folder / declared.ready_file).exists():
             return False
         with server.entered():
-            tcp = declared.tcp_port is None or _answers(server.address, declared.tcp_port)
+            tcp = declared.tcp_port is None or answers(server.address, declared.tcp_port)
             return tcp and (declared.udp_port is None or _is_bound(declared.udp_port))
 
     try:
@@ -70,6 +73,16 @@ def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None
     finally:
         process.terminate()
         process.wait(10)
+
+
+def write_captures(cell: Cell, folder: Path, sources: dict[str, list[tuple[Interface, Path]]]) -> dict[str, Totals]:
+    """Bring the raw captures of each side together in one PCAP below `folder`; the raw ones are removed."""
+    wire = {}
+    for side, raws in sources.items():
+        wire[side] = bring_together(raws, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}")
+        for _, raw in raws:
+            raw.unlink()
+    return wire
 
 
 def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
@@ -88,21 +101,17 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
         taps = stack.enter_context(capture(points, logs))
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}  # read before the clients leave: their farewells would look like a queue
-        outcome = drive(
-            cell, net, report, lambda: before.update(link.readback()), lambda: after.update(link.readback())
-        )
+
+        def agree(*_: object) -> int:
+            before.update(link.readback())
+            return whole_second()
+
+        outcome = drive(cell, net, report, whole_second(), agree, lambda: after.update(link.readback()))
         taps.settle()
     outcome.records.write(folder / "messages.csv")
     (logs / "clients.json").write_text(json.dumps(outcome.counters, indent=1))
     report({"phase": "pcap"})
-    wire = {}
-    for side, listeners in taps.listeners.items():
-        sources = [(Interface(one.tap.interface, one.tap.shows), one.raw) for one in listeners]
-        wire[side] = bring_together(
-            sources, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}"
-        )
-        for one in listeners:
-            one.raw.unlink()
+    wire = write_captures(cell, folder, taps.sources())
     return {
         "status": "ok",
         "ready_publishers": outcome.ready["publisher"],
@@ -118,10 +127,10 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
     }
 
 
-def run_cell_safely(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
-    """run_cell(), but an error is the cell's status and not the end of the run; its traceback is kept in the logs."""
+def run_cell_safely(cell: Cell, folder: Path, report: Report, run_one: RunOne = run_cell) -> dict[str, Any]:
+    """`run_one`, but an error is the cell's status and not the end of the run; its traceback is kept in the logs."""
     try:
-        facts = run_cell(cell, folder, report)
+        facts = run_one(cell, folder, report)
     except Exception as error:
         (folder / "logs" / "error.txt").write_text(traceback.format_exc())
         facts = {"status": "failed", "error": str(error)}

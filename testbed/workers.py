@@ -12,13 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from clients import registry as protocols
+from compose import engine
 from guest import boot
 from guest.cures import environment
 from guest.kernel import Kernel
@@ -52,6 +53,9 @@ class Runtime(Protocol):
     def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
         """Start the process that runs the job's cells; it tells its steps on stdout."""
 
+    def clean_up(self, folder: Path) -> None:
+        """Remove what the process of the cell in `folder` could not, for it was killed."""
+
 
 @dataclass
 class Virtual:
@@ -68,6 +72,9 @@ class Virtual:
         words, env = boot.command(self.kernel, core), boot.environment(self.kernel, cell.seed)
         return commands.start(words, stdout=subprocess.PIPE, env=env, cwd=job.parent, own_group=True)
 
+    def clean_up(self, folder: Path) -> None:
+        """A guest leaves nothing."""
+
 
 @dataclass
 class Netns:
@@ -79,6 +86,25 @@ class Netns:
     def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
         words = [sys.executable, "-m", "testbed.job", str(job)]
         return commands.start(words, stdout=subprocess.PIPE, own_group=True)
+
+    def clean_up(self, folder: Path) -> None:
+        """Namespaces end with their processes."""
+
+
+@dataclass
+class Docker:
+    """Containers of a Compose project, in real time, one cell at a time."""
+
+    name: str = "docker"
+    places: list[int] = field(default_factory=lambda: [0])
+
+    def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
+        words = [sys.executable, "-m", "compose.job", str(job)]
+        return commands.start(words, stdout=subprocess.PIPE, own_group=True)
+
+    def clean_up(self, folder: Path) -> None:
+        """All containers and networks of the run."""
+        engine.remove_run(folder.parent.parent.name)
 
 
 def _lines(
@@ -142,7 +168,9 @@ def run_cell(runtime: Runtime, cell: Cell, folder: Path, core: int, on_event: On
         job = Path(scratch, "job.json")
         job.write_text(json.dumps([{"cell": asdict(cell), "folder": str(folder)}]))
         process = runtime.start(cell, job, core)
-        with _ended_afterwards(process):
+        with ExitStack() as stack:
+            stack.callback(runtime.clean_up, folder)
+            stack.enter_context(_ended_afterwards(process))
             for line in _lines(process, log, cell.stall_limit / 1e9, cell.wall_limit / 1e9, stopped):
                 if line.startswith('{"cell":'):
                     event = json.loads(line)
