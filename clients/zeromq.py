@@ -5,6 +5,7 @@ its space makes the prefix match exact. What start-up says is explained in docs/
 empty payload, tells a subscriber that its path is open all the way from its publisher.
 """
 
+import random
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -33,19 +34,19 @@ from testbed.parameters import Circumstances, Leg, duration, number
 
 _SUBSCRIBED = b"\x01"  # first byte of the frame that an XPUB socket reads for a new subscription (RFC 29/PUBSUB)
 _READS_TSC = ("libzmq.so.5",)
-_HELLO_BITS = 4 * 128 * 8  # a hello's packet and three that repeat the sender's state, with their headers
+_HELLO_BITS = 600 * 8  # a hello's packet and seven that repeat the sender's state in the next 25 s, with their headers
 
 
 def _hello_interval(_: object, at: Circumstances) -> int:
-    """Twice the round trip and twice the time that a hello of every client takes on the slower leg, in ns.
+    """Twice the round trip and four times what a hello of every client takes on the slower leg, in ns.
 
-    So the hellos fill no more than half of the channel, and one interval after the last the channel is idle.
+    So the hellos fill a quarter of the channel, and one interval after its last a publisher's own have arrived.
     """
 
     def sending(leg: Leg) -> int:
         return at.clients * _HELLO_BITS * 10**9 // leg.rate if leg.rate else 0
 
-    return 2 * (at.round_trip + max(sending(at.uplink), sending(at.downlink)))
+    return 2 * at.round_trip + 4 * max(sending(at.uplink), sending(at.downlink))
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,9 @@ class _MulticastPublisher(_Publisher):
     def start(self) -> None:
         super().start()
         assert isinstance(self._parameters, _Hellos)
-        self._greet(self._parameters.hellos, self._parameters.hello_interval)
+        hellos, interval = self._parameters.hellos, self._parameters.hello_interval
+        first = random.Random(self._assignment.seed).randrange(interval + 1)  # spread, else the first would queue
+        self._loop.call_later(first, partial(self._greet, hellos, interval))
 
     def _greet(self, left: int, interval: int) -> None:
         if not left:
