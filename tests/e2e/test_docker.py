@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from conftest import command, run
+from runs import command, run
 
 from compose import engine, image
 from testbed import commands

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from conftest import Run, command, run
+from runs import Run, command, run
 
 from guest import boot, kernel
 from testbed import commands, profile, study

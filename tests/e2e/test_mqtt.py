@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from conftest import run
+from runs import run
 
 from testbed import commands
 

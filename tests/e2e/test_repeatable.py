@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import run
+from runs import run
 
 SPIN = "while True: pass"
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import run
+from runs import run
 
 from testbed.places import PROJECT
 
