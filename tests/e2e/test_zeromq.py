@@ -55,7 +55,7 @@ def test_nothing_is_lost_and_delays_are_the_channels(satcom, protocol):
 def test_the_channel_is_idle_when_publishing_begins(satcom, protocol):
     before = facts(satcom.cell(protocol))["channel"]["before"]["ifb-up"]
     assert before["packets"] > 0
-    assert before["backlog"] * 8 / 250_000 < 0.1, "seconds of traffic in the queue"
+    assert before["backlog"] * 8 / 250_000 < 0.02, "seconds of traffic in the queue"
 
 
 @pytest.mark.parametrize("protocol", MULTICAST)
