@@ -5,6 +5,7 @@ Each step is told on stdout as a line of JSON. The job's file holds a list of {c
 
 import json
 import os
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from testbed.trial import RunOne, run_cell, run_cell_safely
 
 def run(job_file: str, before_each: Callable[[], None] = lambda: None, run_one: RunOne = run_cell) -> None:
     """Run every cell of the job on the fabric of `run_one`; `before_each` is called before each."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # all clients live in this process; the usual 1024 are too few
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     for item in json.loads(Path(job_file).read_text()):
         cell = cell_from_json(item["cell"])
 
