@@ -29,6 +29,14 @@ def describe(payload_size: int, size: int) -> str:
     return "whole" if count == 1 else f"{count} chunks of {size} B"
 
 
+def identify(data: bytes) -> tuple[int, int, int, int] | None:
+    """Publisher, message number, index and count of a chunk; None if `data` is no chunk."""
+    if not data.startswith(_MARK) or len(data) < SMALLEST:
+        return None
+    _, publisher, seq, index, count = _HEADER.unpack_from(data)
+    return publisher, seq, index, count
+
+
 class Reassembler:
     """Takes what arrives and hands on whole payloads, each chunked one once, as soon as its last chunk is there."""
 
@@ -40,10 +48,11 @@ class Reassembler:
 
     def accept(self, data: bytes) -> None:
         """A chunk, or a payload that was not cut."""
-        if not data.startswith(_MARK) or len(data) < SMALLEST:
+        found = identify(data)
+        if found is None:
             self._deliver(data)
             return
-        _, publisher, seq, index, count = _HEADER.unpack_from(data)
+        publisher, seq, index, count = found
         key = (publisher, seq)
         pieces = self._partial.setdefault(key, {})
         if key in self._whole or index in pieces:

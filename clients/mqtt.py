@@ -8,6 +8,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 from clients.loop import Loop
+from clients.mqtt_packets import DISSECTION
 from clients.payloads import Message
 from clients.protocol import PUBLISHER, Assignment, Client, Protocol
 from testbed.parameters import duration, number
@@ -124,6 +125,7 @@ PROTOCOLS = {
         publisher=MqttClient,
         subscriber=MqttClient,
         display_filter="mqtt",
+        dissections=(DISSECTION,),
         decode_as=(f"tcp.port=={PORT},mqtt",),
     )
 }

@@ -9,13 +9,14 @@ import math
 import random
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 _SCENE = Path(__file__).parent / "assets" / "scene.jpg"
 _SOI, _COMMENT = b"\xff\xd8", b"\xff\xfe"  # JPEG start of image and comment marker (ITU-T T.81, table B.1)
+_BEFORE_COMMENT = len(_SOI) + len(_COMMENT) + 2  # bytes: the segment's length follows its marker
 _COMMENT_LIMIT = 65_533  # the segment's 16-bit length counts itself
 _HEADER = re.compile(rb'\{"run":"([0-9a-f]{8})","pub":(\d+),"seq":(\d+),"t":(\d+)')
 
@@ -49,9 +50,19 @@ class Header:
 def parse(payload: bytes) -> Header | None:
     """The header found in a payload, or in packet bytes that hold one; None if there is none."""
     found = _HEADER.search(payload)
-    if found is None:
-        return None
+    return _header(found) if found else None
+
+
+def _header(found: re.Match[bytes]) -> Header:
     return Header(found[1].decode(), int(found[2]), int(found[3]), int(found[4]))
+
+
+def locate(data: bytes) -> Iterator[tuple[Header, int]]:
+    """Every header in packet bytes, and where the payload that it belongs to begins."""
+    for found in _HEADER.finditer(data):
+        start = found.start() - _BEFORE_COMMENT
+        is_picture = start >= 0 and data.startswith(_SOI + _COMMENT, start)
+        yield _header(found), start if is_picture else found.start()
 
 
 def _document(message: Message, **more: object) -> bytes:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clients.loop import Loop
+from clients.packets import Dissection
 from clients.payloads import Message
 
 PUBLISHER, SUBSCRIBER = "publisher", "subscriber"
@@ -68,7 +69,7 @@ class Client(ABC):
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark.
+    """A protocol's entry: its QoS levels, the servers it needs, its clients, its filter in Wireshark and its packets.
 
     `transport` says in words how a payload of a size in bytes travels with the given parameters.
     Two things that virtual time has to know of its clients' and servers' libraries (guest/cures.py): whether one `spins`,
@@ -82,6 +83,7 @@ class Protocol:
     publisher: Callable[[Loop, Assignment], Client]
     subscriber: Callable[[Loop, Assignment], Client]
     display_filter: str
+    dissections: tuple[Dissection, ...]
     decode_as: tuple[str, ...] = ()
     transport: Callable[[int, dict[str, Any]], str] = lambda size, parameters: "whole"
     spins: bool = False

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import zmq
 
+from clients import zeromq_packets
 from clients.loop import Loop
 from clients.payloads import Message
 from clients.protocol import Assignment, Client, Protocol
@@ -222,6 +223,7 @@ PROTOCOLS = {
         publisher=TcpPublisher,
         subscriber=TcpSubscriber,
         display_filter="zmtp",
+        dissections=(zeromq_packets.ZMTP,),
         decode_as=("tcp.port==5556-5557,zmtp",),
         reads_tsc=_READS_TSC,
     ),
@@ -233,6 +235,7 @@ PROTOCOLS = {
         publisher=PgmPublisher,
         subscriber=PgmSubscriber,
         display_filter="pgm",
+        dissections=(zeromq_packets.PGM,),
         decode_as=("udp.port==5558-5559,pgm",),
         spins=True,
         reads_tsc=_READS_TSC,
@@ -245,6 +248,7 @@ PROTOCOLS = {
         publisher=NormPublisher,
         subscriber=NormSubscriber,
         display_filter="norm",
+        dissections=(zeromq_packets.NORM,),
         decode_as=(f"udp.port=={NORM_PORT}-{NORM_PORT + 120},norm",),
         spins=True,
         reads_tsc=_READS_TSC,

@@ -2,7 +2,7 @@
 
 import heapq
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -42,6 +42,29 @@ def read_pcap(path: Path, interface: int) -> Iterator[Packet]:
             if len(data) < captured:
                 return
             yield Packet(seconds * 10**9 + nanoseconds, interface, length, data)
+
+
+def read_pcapng(path: Path) -> Iterator[Packet]:
+    """The packets of a file that bring_together() wrote. Raises ValueError if it is another kind of file."""
+    data = path.read_bytes()
+    if data[:4] != struct.pack("=I", _SECTION):
+        raise ValueError(f"{path}: not a pcapng file in this machine's byte order")
+    offset = 0
+    while offset + 12 <= len(data):
+        kind, size = struct.unpack_from("=II", data, offset)
+        if kind == _PACKET:
+            interface, high, low, captured, length = struct.unpack_from("=IIIII", data, offset + 8)
+            yield Packet(high << 32 | low, interface, length, data[offset + 28 : offset + 28 + captured])
+        offset += size
+
+
+def write_pcap(path: Path, packets: Iterable[Packet]) -> None:
+    """A classic nanosecond PCAP, the opposite of read_pcap()."""
+    with path.open("wb") as file:
+        file.write(struct.pack("=IHHiIII", _PCAP_NANO, 2, 4, 0, 0, 262144, 1))  # version 2.4, snap length, Ethernet
+        for packet in packets:
+            file.write(struct.pack("=IIII", *divmod(packet.time, 10**9), len(packet.data), packet.length))
+            file.write(packet.data)
 
 
 def _pad(data: bytes) -> bytes:

@@ -5,6 +5,7 @@ from typing import Any
 
 from clients import chunks
 from clients.loop import Loop
+from clients.mqttsn.packets import DISSECTION
 from clients.mqttsn.publisher import ConnectionlessPublisher, Publisher
 from clients.mqttsn.session import PORT, Parameters, Session
 from clients.mqttsn.subscriber import Subscriber
@@ -40,6 +41,7 @@ PROTOCOLS = {
         publisher=make_publisher,
         subscriber=Subscriber,
         display_filter="mqttsn",
+        dissections=(DISSECTION,),
         decode_as=(DECODE_AS,),
         transport=transport,
     )

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from clients import chunks, mqtt, mqttsn
+from clients import chunks, mqtt, mqtt_packets, mqttsn
 from clients.loop import Loop
+from clients.mqttsn import packets
 from clients.mqttsn.session import Parameters
 from clients.protocol import Assignment, Protocol
 from testbed.parameters import number
@@ -38,6 +39,7 @@ PROTOCOLS = {
         publisher=mqttsn.make_publisher,
         subscriber=HybridSubscriber,
         display_filter="mqttsn or mqtt",
+        dissections=(packets.DISSECTION, mqtt_packets.DISSECTION),
         decode_as=(mqttsn.DECODE_AS, f"tcp.port=={mqtt.PORT},mqtt"),
         transport=mqttsn.transport,
     )

@@ -1,0 +1,113 @@
+"""A cell's captures, analysed: what its packets were for, and where the time of its messages went.
+
+Each packet is taken once, as it was sent (see crossings), dissected by one run of tshark (dissect), counted (overhead), and
+its messages are followed over the channel (legs, delays). `packets.json` and `wire.csv` beside the captures hold the results.
+"""
+
+import ipaddress
+import json
+import os
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis import messages
+from analysis.pcap import crossings, overhead
+from analysis.pcap.delays import Delays, means_ms
+from analysis.pcap.dissect import dissect
+from analysis.pcap.legs import Legs, Packet
+from clients import registry
+from testbed.cell import Cell, cell_from_json, host_names
+from testbed.errors import SetupError
+from testbed.netns import SUBNET
+from testbed.pcapng import write_pcap
+
+SUMMARY, TABLE = "packets.json", "wire.csv"
+_FORMAT = 1
+"""What packets.json is laid out like; one of another format is made anew."""
+
+
+def _of_cell(folder: Path) -> tuple[Cell, dict[str, Any]]:
+    plan = json.loads((folder.parent.parent / "plan.json").read_text())
+    (found,) = [cell for cell in plan["cells"] if cell["id"] == folder.name]
+    return cell_from_json(found), json.loads((folder / "cell.json").read_text())
+
+
+def addresses(cell: Cell, facts: dict[str, Any]) -> dict[str, str]:
+    """The IPv4 address of every host of a cell by its name: the server's is the first, the clients' follow in order."""
+    subnet = ipaddress.IPv4Network(facts.get("containers", {}).get("subnet", f"{SUBNET}.0/24"))
+    return {name: str(subnet[number]) for number, name in enumerate(("server", *host_names(cell.clients)), start=1)}
+
+
+def packets(folder: Path, cell: Cell, server: str) -> list[Packet]:
+    """The IPv4 packets of a cell in the order in which they were sent."""
+    crossed = crossings.read(folder, ipaddress.IPv4Address(server).packed)
+    with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
+        sent = Path(scratch, "sent.pcap")
+        write_pcap(sent, (one.packet for one in crossed))
+        seen = dissect(sent, registry.get(cell.protocol))
+        return [Packet(*pair) for pair in zip(crossed, seen, strict=True)]
+
+
+def _traffic(told: pd.DataFrame, cell: Cell, go: int, wire_bytes: int) -> dict[str, float | None]:
+    """Goodput from *go* to the last delivery, and bytes on the wire for each byte of payload that was delivered."""
+    delivered = told["received_ns"].dropna()
+    payload = len(delivered) * cell.size
+    if not payload:
+        return {"goodput_bit_s": 0.0, "wire_bytes_per_payload_byte": None}
+    seconds = (int(delivered.max()) - go) / 1e9
+    return {"goodput_bit_s": 8 * payload / seconds, "wire_bytes_per_payload_byte": wire_bytes / payload}
+
+
+def analyse(folder: Path) -> dict[str, Any]:
+    """Analyse a cell's captures; writes packets.json and wire.csv beside them, and returns what the first holds."""
+    cell, facts = _of_cell(folder)
+    address_of, go = addresses(cell, facts), int(facts["go_ns"])
+    found = packets(folder, cell, address_of["server"])
+    pair_of = {address: int(name[-2:]) for name, address in address_of.items() if name != "server"}
+    legs = Legs(found, cell.run_tag, cell.size, pair_of)
+    told = messages.read(folder / "messages.csv")
+    table = Delays(cell, legs, address_of).table(told)
+    counted = overhead.count(found, cell.run_tag, cell.size, go)
+    counted["tcp"]["out_of_order"] = legs.streams.out_of_order
+    result = {
+        "format": _FORMAT,
+        **counted,
+        **_traffic(told, cell, go, counted["wire_bytes_from_go"]),
+        "delay": {"delivered": int(told["received_ns"].notna().sum()), **means_ms(table, told)},
+    }
+    table.to_csv(folder / TABLE, index=False, lineterminator="\n")
+    (folder / SUMMARY).write_text(json.dumps(result, indent=1))
+    return result
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    """What packets.json of a cell's folder holds; made first if it is not there.
+
+    Keys: `packets`, `wire_bytes`, `wire_bytes_from_go`, `not_arrived`; `kinds` (packets and bytes of each), `names` (the
+    protocol's messages), `layers` (bytes); `duplicates`; `tcp` (segments, retransmissions, out_of_order); `goodput_bit_s`,
+    `wire_bytes_per_payload_byte`; `delay` (delivered, messages, application_ms, wire_ms, stages_ms: means over `messages`).
+    """
+    written = folder / SUMMARY
+    if written.exists():
+        known: dict[str, Any] = json.loads(written.read_text())
+        if known.get("format") == _FORMAT:
+            return known
+    return analyse(folder)
+
+
+def _summary_or_problem(folder: Path) -> dict[str, Any]:
+    try:
+        return summary(folder)
+    except (SetupError, OSError, ValueError, KeyError) as error:
+        return {"problem": f"{type(error).__name__}: {error}"}
+
+
+def summaries(run: Path, cells: list[str]) -> dict[str, dict[str, Any]]:
+    """The summary of each of a run's cells, made on all processors; {"problem": why} where that failed."""
+    folders = [run / "cells" / cell for cell in cells]
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return dict(zip(cells, pool.map(_summary_or_problem, folders), strict=True))

@@ -1,0 +1,83 @@
+"""What a cell's two captures say together: each packet as it was sent, and when it came out of the channel.
+
+A packet is the same on both sides but for its transport checksum (a packet that the server sends is mirrored before that is
+worked out), so it needs no dissecting to be found again. Of packets alike, the first to come is taken for the first that was
+sent. One that the channel corrupted is lost.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.pcapng import Packet, read_pcapng
+
+CLIENT_SIDE, SERVER_SIDE = "client-side.pcap", "server-side.pcap"
+_IPV4 = b"\x08\x00"  # EtherType
+_SOURCE = slice(26, 30)  # of the address in an Ethernet frame with IPv4
+_IP, _PROTOCOL = 14, 23  # offsets in such a frame
+_CHECKSUM = {6: 16, 17: 6}  # offset in the header of TCP and UDP, by IP protocol number
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """One IPv4 packet. Times in ns since the epoch, `arrived` None if the channel lost it."""
+
+    sent: int
+    arrived: int | None
+    uplink: bool
+    packet: Packet
+
+
+_Seen = tuple[int, Packet]
+"""A packet and its position in its capture."""
+
+
+def _directions(path: Path, server: bytes) -> tuple[list[_Seen], list[_Seen]]:
+    """The IPv4 packets of a capture: those that go to the server, those that it sends."""
+    up, down = [], []
+    for seen in enumerate(read_pcapng(path)):
+        data = seen[1].data
+        if data[12:14] == _IPV4:
+            (down if data[_SOURCE] == server else up).append(seen)
+    return up, down
+
+
+def _constant(data: bytes) -> bytes:
+    """The packet without its transport checksum."""
+    offset = _CHECKSUM.get(data[_PROTOCOL])
+    if offset is None:
+        return data
+    offset += _IP + 4 * (data[_IP] & 0xF)
+    return data[:offset] + data[offset + 2 :]
+
+
+def _matched(before: list[_Seen], after: list[_Seen]) -> Iterator[tuple[_Seen, _Seen | None]]:
+    """Each packet before the channel, and after it."""
+    waiting: dict[bytes, deque[_Seen]] = defaultdict(deque)
+    for seen in after:
+        waiting[_constant(seen[1].data)].append(seen)
+    for seen in before:
+        candidates = waiting[_constant(seen[1].data)]
+        while candidates and candidates[0][1].time < seen[1].time:  # a copy of one sent before, which the channel made
+            candidates.popleft()
+        yield seen, candidates.popleft() if candidates else None
+
+
+def read(folder: Path, server: bytes) -> list[Crossing]:
+    """All IPv4 packets of a cell in the order in which they were sent; `server` is its address, four bytes.
+
+    Where nothing is shaped there is one capture, and a packet arrives as it is sent. Virtual time lets an answer have the
+    stamp of what it answers: of packets of one stamp, the client-side capture tells the order.
+    """
+    up, down = _directions(folder / CLIENT_SIDE, server)
+    shaped = (folder / SERVER_SIDE).exists()
+    far_up, far_down = _directions(folder / SERVER_SIDE, server) if shaped else (up, down)
+    last = len(up) + len(down) + len(far_up) + len(far_down)
+    found = []
+    for uplink, before, after in ((True, up, far_up), (False, far_down, down)):
+        for sent, arrived in _matched(before, after):
+            at_client = sent if uplink else arrived
+            crossing = Crossing(sent[1].time, arrived[1].time if arrived else None, uplink, sent[1])
+            found.append((crossing.sent, at_client[0] if at_client else last, crossing))
+    return [crossing for _, _, crossing in sorted(found, key=lambda one: one[:2])]

@@ -1,0 +1,93 @@
+"""ZeroMQ in a capture: ZMTP 3 over TCP, PGM and NORM in UDP.
+
+A message is its topic, a space and the payload (see clients/zeromq.py); over PGM and NORM a packet is searched as a whole.
+"""
+
+from clients.packets import Dissection, Fields, Kind, Pdu, first, number, octets
+
+_COMMAND = 4  # ZMTP frame flag (RFC 23/ZMTP)
+_SUBSCRIPTIONS = {b"\x00": "CANCEL", b"\x01": "SUBSCRIBE"}  # first byte of such a message (RFC 29/PUBSUB)
+_HEARTBEATS = ("PING", "PONG")
+
+
+def _zmtp(fields: Fields) -> list[Pdu]:
+    found = [Pdu("greeting", Kind.HANDSHAKE) for _ in fields.get("zmtp.version", ())]
+    names, bodies = iter(fields.get("zmtp.command", ())), iter(fields.get("zmtp.body", ()))
+    for flags, length in zip(fields.get("zmtp.flags", ()), fields.get("zmtp.length", ()), strict=True):
+        body = octets(next(bodies, "")) if int(length) else b""
+        if int(flags, 0) & _COMMAND:
+            name = next(names, "command")
+            found.append(Pdu(name, Kind.CONTROL if name in _HEARTBEATS else Kind.HANDSHAKE))
+        elif body[:1] in _SUBSCRIPTIONS:
+            found.append(Pdu(_SUBSCRIPTIONS[body[:1]], Kind.HANDSHAKE, topic=body[1:].decode(errors="replace").strip()))
+        else:
+            topic, _, payload = body.partition(b" ")
+            found.append(Pdu("message", Kind.DATA, topic=topic.decode(errors="replace"), payload=payload))
+    return found
+
+
+_PGM = {  # RFC 3208, section 8; SPMR: appendix C
+    0x00: ("SPM", Kind.CONTROL),
+    0x01: ("POLL", Kind.CONTROL),
+    0x02: ("POLR", Kind.CONTROL),
+    0x04: ("ODATA", Kind.DATA),
+    0x05: ("RDATA", Kind.REPAIR),
+    0x08: ("NAK", Kind.REPAIR_REQUEST),
+    0x09: ("NNAK", Kind.REPAIR_REQUEST),
+    0x0A: ("NCF", Kind.REPAIR_REQUEST),
+    0x0C: ("SPMR", Kind.CONTROL),
+}
+_PGM_TYPE = 4  # offset in the header, in bytes
+_PGM_OFFSET = 2  # bytes before libzmq's own data: where in them the first message begins (pgm_sender.cpp)
+
+
+def _pgm(fields: Fields) -> list[Pdu]:
+    """tshark 4.0 leaves an SPMR undissected, for it is a header alone: the type is then read from the bytes."""
+    code = number(first(fields, "pgm.hdr.type"))
+    if code is None:
+        code = octets(first(fields, "udp.payload"))[_PGM_TYPE]
+    name, kind = _PGM.get(code, (f"type 0x{code:02x}", Kind.OTHER))
+    if kind not in (Kind.DATA, Kind.REPAIR):
+        return [Pdu(name, kind)]
+    carries = octets(first(fields, "data.data"))[_PGM_OFFSET:]
+    return [Pdu(name, kind, position=number(first(fields, "pgm.spm.sqn")), payload=carries)]
+
+
+_NORM = {  # RFC 5740, section 4.1
+    1: ("INFO", Kind.CONTROL),
+    2: ("DATA", Kind.DATA),
+    4: ("NACK", Kind.REPAIR_REQUEST),
+    5: ("ACK", Kind.CONTROL),  # libzmq asks for none of its own: these answer the congestion control
+    6: ("REPORT", Kind.CONTROL),
+}
+_NORM_COMMAND = 3
+_NORM_COMMANDS = {  # section 4.2.3
+    1: ("CMD FLUSH", Kind.CONTROL),
+    2: ("CMD EOT", Kind.CONTROL),
+    3: ("CMD SQUELCH", Kind.CONTROL),
+    4: ("CMD CC", Kind.CONTROL),
+    5: ("CMD REPAIR_ADV", Kind.REPAIR_REQUEST),
+    6: ("CMD ACK_REQ", Kind.CONTROL),
+    7: ("CMD APPLICATION", Kind.CONTROL),
+}
+
+
+def _norm(fields: Fields) -> list[Pdu]:
+    code = number(first(fields, "norm.type"))
+    if code is None:
+        return []
+    if code == _NORM_COMMAND:
+        flavor = number(first(fields, "norm.flavor")) or 0
+        return [Pdu(*_NORM_COMMANDS.get(flavor, (f"CMD {flavor}", Kind.OTHER)))]
+    name, kind = _NORM.get(code, (f"type {code}", Kind.OTHER))
+    if kind == Kind.DATA and first(fields, "norm.flag.repair") in ("1", "True"):
+        name, kind = "DATA repair", Kind.REPAIR
+    carries = octets(first(fields, "udp.payload")) if kind in (Kind.DATA, Kind.REPAIR) else b""
+    return [Pdu(name, kind, payload=carries)]
+
+
+ZMTP = Dissection(
+    ("zmtp.version", "zmtp.flags", "zmtp.length", "zmtp.command", "zmtp.body"), _zmtp, script="zmtp.lua"
+)
+PGM = Dissection(("pgm.hdr.type", "pgm.spm.sqn", "data.data", "udp.payload"), _pgm)
+NORM = Dissection(("norm.type", "norm.flavor", "norm.flag.repair", "udp.payload"), _norm)
