@@ -121,7 +121,7 @@ def _parameters(run: Run) -> dict[str, str]:
     return {name: ", ".join(f"{key} {value}" for key, value in given.items()) for name, given in found.items()}
 
 
-def _context(run: Run, drawn: list[figures.Drawn]) -> dict[str, Any]:
+def _context(run: Run) -> dict[str, Any]:
     plan, source = run.plan, published.figures(run.plan["study"])
     checked = statements.check(run)
     first = run.cells[0] if run.cells else None
@@ -138,7 +138,6 @@ def _context(run: Run, drawn: list[figures.Drawn]) -> dict[str, Any]:
         "holding": sum(one.holds is True for one in checked),
         "tested": sum(one.holds is not None for one in checked),
         "warnings": warnings.collect(run),
-        "figures": [(one, inline_svg(run.folder / "figures" / f"{one.name}.svg", one.alt)) for one in drawn],
         "channels": [row for cell in run.cells for row in _channels(cell)],
         "commands": first.facts.get("channel", {}).get("commands", []) if first else [],
         "parameters": _parameters(run),
@@ -159,7 +158,10 @@ def write(folder: Path) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    html = environment.get_template("report.html.j2").render(_context(run, figures.draw(run)))
+    with figures.drawing(run) as drawn:
+        context, template = _context(run), environment.get_template("report.html.j2")
+        shown = [(one, inline_svg(folder / "figures" / f"{one.name}.svg", one.alt)) for one in drawn]
+    html = template.render(context, figures=shown)
     path, fresh = folder / "report.html", folder / "report.html.new"
     fresh.write_text(html)
     fresh.replace(path)
