@@ -16,12 +16,18 @@ from analysis.run import Run, Series
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure: its file name without an ending, its title, its text alternative, and how to read it."""
+    """A figure: its kind and payload, its title, its text alternative, and how to read it."""
 
-    name: str
+    kind: str
+    payload: str
     title: str
     alt: str
     note: str
+
+    @property
+    def name(self) -> str:
+        """Its file's name without an ending."""
+        return f"{self.kind}-{self.payload}"
 
 
 _Make = Callable[[list[Series], dict[str, str]], tuple[Figure, str]]
@@ -39,8 +45,9 @@ _KINDS: dict[str, tuple[_Make, str, str]] = {
 def _draw(run: Run, kind: str, payload: str) -> Drawn:
     make, title, note = _KINDS[kind]
     figure, alt = make(run.of_payload(payload), style.colours([series.protocol for series in run.series]))
-    style.save(figure, run.folder / "figures", f"{kind}-{payload}")
-    return Drawn(f"{kind}-{payload}", f"{title}, {payload}", alt, note)
+    drawn = Drawn(kind, payload, f"{title}, {payload}", alt, note)
+    style.save(figure, run.folder / "figures", drawn.name)
+    return drawn
 
 
 _run: Run

@@ -22,6 +22,7 @@ class Worse:
     """A pair of a series that lost more, or was slower, than the series' other pairs, and the figures that say so."""
 
     series: str
+    payload: str
     publisher: str
     figures: str
 
@@ -69,7 +70,7 @@ def worse(series: Series) -> list[Worse]:
         str(name): [words for look in (_lost_more, _slower) if (words := look(series, pair))]
         for name, pair in rows.iterrows()
     }
-    return [Worse(series.label, name, "; ".join(words)) for name, words in told.items() if words]
+    return [Worse(series.label, series.payload, name, "; ".join(words)) for name, words in told.items() if words]
 
 
 def _map(axes: Any, values: Floats, limits: Normalize, colours: str, title: str) -> None:

@@ -61,7 +61,7 @@ def average_delay(all_series: list[Series], colours: dict[str, str]) -> tuple[Fi
     figure, axes = _rows(all_series)
     scale, unit = _seconds_or_ms(all_series)
     means = [series.mean_ms for series in all_series]
-    top = max((mean for mean in means if mean is not None), default=1.0) / scale
+    furthest = 0.0
     for row, (series, mean) in enumerate(zip(all_series, means, strict=True)):
         if mean is None:
             _note(axes, row, _absent(series))
@@ -72,8 +72,9 @@ def average_delay(all_series: list[Series], colours: dict[str, str]) -> tuple[Fi
         if interval is not None and interval.high > interval.low:
             axes.plot([interval.low / scale, interval.high / scale], [row, row], color=style.INK, linewidth=1.2)
             end = max(end, interval.high / scale)
+        furthest = max(furthest, end)
         axes.annotate(show_ms(mean), (end, row), (4, 0), textcoords="offset points", va="center")
-    axes.set_xlim(0, top * 1.22)
+    axes.set_xlim(0, furthest * 1.22 or 1)
     axes.set_xlabel(f"mean delay of delivered messages ({unit})")
     told = "; ".join(
         f"{series.label} {show_ms(mean) if mean is not None else _absent(series)}"
