@@ -7,9 +7,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis import figures, published, statements, statistics, style, warnings
+from analysis import figures, findings, pairs, published, statements, statistics, style, warnings
 from analysis.run import CellResult, Run, Series, load
+from broker import registry as servers
+from clients import registry as protocols
+from testbed import parameters
 from testbed.netem import Netem, describe
+from testbed.units import show_duration
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -20,8 +24,13 @@ def _number(value: float | None, digits: int = 1) -> str:
     return f"{value:,.{digits if abs(value) < 10_000 else 0}f}"
 
 
+def _p(value: float | None) -> str:
+    """A p-value; a dash where the test could not be made."""
+    return "–" if value is None else f"{value:.2g}" if value >= 0.001 else "< 0.001"
+
+
 def _interval(interval: statistics.Interval | None, digits: int = 2) -> str:
-    return "" if interval is None else f"{interval.low:,.{digits}f} to {interval.high:,.{digits}f}"
+    return "" if interval is None else f"{_number(interval.low, digits)} to {_number(interval.high, digits)}"
 
 
 def inline_svg(path: Path, alt: str) -> Markup:
@@ -46,6 +55,11 @@ def _delay(series: Series, use_mean: bool) -> str:
     return f"{_number(middle)} ({_number(low)} to {_number(high)})"
 
 
+def _repeats(series: Series, column: str) -> str:
+    """The interval of a column's mean over repeats; nothing where there is one repeat only."""
+    return _interval(statistics.repeats_interval(series.of_repeats(column)), 1)
+
+
 def _row(series: Series, use_mean: bool) -> dict[str, Any]:
     delays, clients = series.delays, sum(2 * cell.plan["clients"] for cell in series.cells)
     p95, p99 = statistics.percentiles(delays, 95, 99)
@@ -59,8 +73,9 @@ def _row(series: Series, use_mean: bool) -> dict[str, Any]:
         "loss": _number(series.loss_pct, 2),
         "loss_interval": _interval(statistics.loss_interval(series.lost, series.sent)),
         "headline": _delay(series, use_mean),
+        "headline_interval": _repeats(series, "delay_mean_ms" if use_mean else "delay_median_ms"),
         "mean": _number(series.mean_ms),
-        "mean_interval": _interval(statistics.repeats_interval(series.of_repeats("delay_mean_ms")), 1),
+        "mean_interval": _repeats(series, "delay_mean_ms"),
         "p95": _number(p95),
         "p99": _number(p99),
         "max": _number(float(delays.max()) if len(delays) else None),
@@ -77,9 +92,11 @@ def _payload(run: Run, payload: str) -> dict[str, Any]:
     plan = chosen[0].cells[0].plan
     return {
         "name": payload,
-        "traffic": f"{plan['size']:,} B every {plan['interval'] / 1e9:g} s, {plan['messages']} messages from each "
-        f"publisher, then {plan['drain'] / 1e9:g} s of waiting",
+        "traffic": f"{plan['size']:,} B every {show_duration(plan['interval'])}, {plan['messages']} messages from each "
+        f"publisher, then {show_duration(plan['drain'])} of waiting",
         "headline": headline,
+        "shapiro": {label: _p(p) for label, p in headline.shapiro_p.items()},
+        "levene": _p(headline.levene_p),
         "rows": [_row(series, headline.use_mean) for series in chosen],
         "beside": [_beside(series) for series in chosen],
     }
@@ -114,14 +131,17 @@ def _channels(cell: CellResult) -> list[dict[str, Any]]:
 
 
 def _parameters(run: Run) -> dict[str, str]:
-    """What protocols and servers were set to; times in ns."""
-    found = {series.protocol: series.cells[0].plan["parameters"] for series in run.series}
+    """What protocols and servers were set to, with units."""
+    found = {}
     for series in run.series:
-        found |= series.cells[0].plan["servers"]
+        plan = series.cells[0].plan
+        found[series.protocol] = parameters.show(protocols.get(series.protocol).parameters, plan["parameters"])
+        for name, given in plan["servers"].items():
+            found[name] = parameters.show(servers.get(name).settings, given)
     return {name: ", ".join(f"{key} {value}" for key, value in given.items()) for name, given in found.items()}
 
 
-def _context(run: Run, drawn: list[figures.Drawn]) -> dict[str, Any]:
+def _context(run: Run) -> dict[str, Any]:
     plan, source = run.plan, published.figures(run.plan["study"])
     checked = statements.check(run)
     first = run.cells[0] if run.cells else None
@@ -129,6 +149,7 @@ def _context(run: Run, drawn: list[figures.Drawn]) -> dict[str, Any]:
         "run": run,
         "plan": plan,
         "manifest": run.manifest,
+        "findings": findings.sentences(run),
         "first": first,
         "netem": describe(Netem(**plan["profile"]["netem"])),
         "channel": first.row["channel"] if first else "",
@@ -137,8 +158,8 @@ def _context(run: Run, drawn: list[figures.Drawn]) -> dict[str, Any]:
         "statements": checked,
         "holding": sum(one.holds is True for one in checked),
         "tested": sum(one.holds is not None for one in checked),
+        "worse": [one for series in run.series for one in pairs.worse(series)],
         "warnings": warnings.collect(run),
-        "figures": [(one, inline_svg(run.folder / "figures" / f"{one.name}.svg", one.alt)) for one in drawn],
         "channels": [row for cell in run.cells for row in _channels(cell)],
         "commands": first.facts.get("channel", {}).get("commands", []) if first else [],
         "parameters": _parameters(run),
@@ -159,7 +180,10 @@ def write(folder: Path) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    html = environment.get_template("report.html.j2").render(_context(run, figures.draw(run)))
+    with figures.drawing(run) as drawn:
+        context, template = _context(run), environment.get_template("report.html.j2")
+        shown = [(one, inline_svg(folder / "figures" / f"{one.name}.svg", one.alt)) for one in drawn]
+    html = template.render(context, figures=shown)
     path, fresh = folder / "report.html", folder / "report.html.new"
     fresh.write_text(html)
     fresh.replace(path)

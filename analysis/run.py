@@ -86,6 +86,13 @@ class Series:
         """Mean delay in ms; None where nothing arrived."""
         return float(self.delays.mean()) if len(self.delays) else None
 
+    @property
+    def grows(self) -> bool:
+        """Whether the median delay of the last quarter of the time is over twice that of the first: a link fills up."""
+        at, delays = self.messages["at_s"], self.messages["delay_ms"]
+        first, last = delays[at <= at.max() / 4].median(), delays[at >= at.max() * 3 / 4].median()
+        return bool(last > 2 * first)
+
     def of_repeats(self, column: str) -> list[float]:
         """A column of the summary, one value for each repeat that has it."""
         values = (cell.row.get(column) for cell in self.cells)

@@ -19,6 +19,9 @@ _TINTS = {-1: 0.35, 1: 0.25, 2: 0.5}
 _DASHES = {-1: (0, (1, 1)), 1: (0, (5, 1.5)), 2: (0, (4, 1.5, 1, 1.5))}
 _MARKERS = {-1: "v", 0: "o", 1: "s", 2: "D", None: "o"}
 
+SEQUENTIAL, DIVERGING = "Blues", "PuOr_r"
+"""Colour maps that the colour-blind can read, of ColorBrewer (Harrower and Brewer 2003)."""
+
 WIDTH = 5.0
 """Inches. Narrow, so that text stays readable when a phone shrinks the figure."""
 
@@ -77,5 +80,6 @@ def marker(qos: int | None) -> str:
 
 def save(figure: Figure, folder: Path, name: str) -> None:
     """Write `name`.png and `name`.svg, without dates and versions in them."""
-    figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
     figure.savefig(folder / f"{name}.png", metadata={"Software": None})
+    figure.set_layout_engine("none")  # all is in its place; to find it takes as long as to draw
+    figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from analysis import published
-from analysis.figures import grows
 from analysis.run import CellResult, Run
 
 
@@ -106,7 +105,7 @@ def collect(run: Run) -> list[Warned]:
         for look in _OF_CELL:
             for sentence, figures in look(cell):
                 together.setdefault(sentence, []).append(f"{cell.name}: {figures}")
-    growing = [f"{series.label}, {series.payload}" for series in run.series if len(series.delays) and grows(series)]
+    growing = [f"{series.label}, {series.payload}" for series in run.series if len(series.delays) and series.grows]
     if growing:
         sentence = (
             "Delays grow during the run (the last quarter's median is more than twice the first's), so averages depend on "

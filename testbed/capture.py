@@ -21,6 +21,7 @@ _STATISTICS = re.compile(r"(\d+) packets? (captured|received by filter|dropped b
 
 @dataclass
 class _Listener:
+    host: str
     tap: Tap
     raw: Path
     log: Path
@@ -50,7 +51,9 @@ class Capture:
     def sources(self) -> dict[str, list[tuple[Interface, Path]]]:
         """The raw captures of each side, and what each shows."""
         return {
-            side: [(Interface(one.tap.interface, one.tap.shows), one.raw) for one in some]
+            side: [
+                (Interface(f"{one.host} {one.tap.interface}: {one.tap.shows}", one.tap.shows), one.raw) for one in some
+            ]
             for side, some in self.listeners.items()
         }
 
@@ -85,7 +88,7 @@ def capture(points: dict[str, tuple[Host, list[Tap]]], folder: Path, live: bool 
                 words += ["--time-stamp-precision=nano", "-w", "-", *([tap.bpf] if tap.bpf else [])]
                 with host.entered():
                     process = stack.enter_context(commands.background(words, raw, log, stop_signal=signal.SIGINT))
-                listeners.setdefault(side, []).append(_Listener(tap, raw, log, process))
+                listeners.setdefault(side, []).append(_Listener(host.name, tap, raw, log, process))
         for one in (one for some in listeners.values() for one in some):
             _wait_until_listening(one)
         yield Capture(listeners)

@@ -163,7 +163,13 @@ def run(
         "clock": "virtual" if place.name == "virtual" else "real",
         "versions": host.versions() | ({"guest_kernel": place.kernel.version} if isinstance(place, Virtual) else {}),
     }
-    ok = _execute(plan, place, results, environment)
+    try:
+        ok = _execute(plan, place, results, environment)
+    except KeyboardInterrupt:
+        if results.rows:
+            screen.console.print(f"interrupted; {len(results.rows)} of {len(plan.cells)} cells finished", markup=False)
+            _report_safely(results.folder)
+        raise
     screen.result_table(plan, [results.rows[cell.id] for cell in plan.cells if cell.id in results.rows])
     _report_safely(results.folder)
     if not ok:
@@ -210,7 +216,7 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
-        print("interrupted; the cells that finished are in results/latest", file=sys.stderr)
+        print("interrupted; what finished is kept", file=sys.stderr)
         sys.exit(130)
 
 

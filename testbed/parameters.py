@@ -17,6 +17,12 @@ _PARSERS: dict[str, Callable[[object], int]] = {
     "rate": units.rate,
     "percent": units.percent,
 }
+_SHOW: dict[str, Callable[[int], str]] = {
+    "duration": units.show_duration,
+    "size": units.show_size,
+    "rate": units.show_rate,
+    "percent": units.show_percent,
+}
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", list: "a list"}
 
 
@@ -123,3 +129,13 @@ def derive(declared: type, values: dict[str, Any], circumstances: Circumstances)
         if "auto" in item.metadata and getattr(resolved, item.name) == AUTO:
             resolved = replace(resolved, **{item.name: item.metadata["auto"](resolved, circumstances)})
     return {item.name: getattr(resolved, item.name) for item in fields(declared)}
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value) or '""'
+
+
+def show(declared: type, values: dict[str, Any]) -> dict[str, str]:
+    """Resolved `values` of the dataclass `declared` as a study writes them, with their units; the inverse of read()."""
+    unit_of = {item.name: item.metadata.get("unit") for item in fields(declared)}
+    return {name: _SHOW[unit](value) if (unit := unit_of.get(name)) else _word(value) for name, value in values.items()}

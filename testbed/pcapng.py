@@ -14,7 +14,7 @@ _COMMENT, _APPLICATION, _NAME, _DESCRIPTION, _RESOLUTION = 1, 4, 2, 3, 9  # pcap
 
 @dataclass(frozen=True)
 class Interface:
-    """Where packets were seen: the interface's name and what it shows."""
+    """Where packets were seen: a name that says host, device and direction, and what it shows."""
 
     name: str
     shows: str

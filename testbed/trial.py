@@ -15,7 +15,7 @@ from typing import Any
 from broker import registry as servers
 from broker.server import Context
 from clients import registry as protocols
-from testbed import commands
+from testbed import __version__, commands
 from testbed.capture import capture
 from testbed.cell import Cell, host_names
 from testbed.channel import Tap, medium
@@ -75,18 +75,31 @@ def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None
         process.wait(10)
 
 
-def write_captures(cell: Cell, folder: Path, sources: dict[str, list[tuple[Interface, Path]]]) -> dict[str, Totals]:
-    """Bring the raw captures of each side together in one PCAP below `folder`; the raw ones are removed."""
+def write_captures(
+    cell: Cell, folder: Path, sources: dict[str, list[tuple[Interface, Path]]], clock: str = "real"
+) -> dict[str, Totals]:
+    """Bring the raw captures of each side together in one PCAP below `folder`; the raw ones are removed.
+
+    The files' comment names the run by its tag, which follows from the seed, and not by its folder: in virtual time a
+    capture is the same to the byte when the run is repeated.
+    """
+    about = (
+        f"cell {cell.id}, profile {cell.profile}, study {cell.study}, channel {cell.channel.label}, seed {cell.seed}, "
+    )
+    about += f"run tag {cell.run_tag}, {clock} time, testbed {__version__}"
     wire = {}
     for side, raws in sources.items():
-        wire[side] = bring_together(raws, folder / f"{side}.pcap", comment=f"cell {cell.id}, seed {cell.seed}, {side}")
+        wire[side] = bring_together(raws, folder / f"{side}.pcap", comment=f"{side}: {about}")
         for _, raw in raws:
             raw.unlink()
     return wire
 
 
-def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
-    """Run one cell; messages.csv, PCAPs and logs go below `folder`. Returns the facts of the run, for the manifest."""
+def run_cell(cell: Cell, folder: Path, report: Report, clock: str = "real") -> dict[str, Any]:
+    """Run one cell; messages.csv, PCAPs and logs go below `folder`. Returns the facts of the run, for the manifest.
+
+    `clock` is what the captures say of their time stamps: real or virtual.
+    """
     logs = folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     begin = time.time_ns()
@@ -97,7 +110,7 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
             stack.enter_context(_serving(name, cell, net.server, logs))
         link = stack.enter_context(medium(net.server, cell.channel, cell.seed))
         points = {side: (net.server, side_taps) for side, side_taps in link.taps.items()}
-        points |= {name: (net.clients[name], [Tap("eth0", "", f"all of {name}")]) for name in cell.capture}
+        points |= {name: (net.clients[name], [Tap("eth0", "", "both directions")]) for name in cell.capture}
         taps = stack.enter_context(capture(points, logs))
         before: dict[str, Any] = {}
         after: dict[str, Any] = {}  # read before the clients leave: their farewells would look like a queue
@@ -111,7 +124,7 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
     outcome.records.write(folder / "messages.csv")
     (logs / "clients.json").write_text(json.dumps(outcome.counters, indent=1))
     report({"phase": "pcap"})
-    wire = write_captures(cell, folder, taps.sources())
+    wire = write_captures(cell, folder, taps.sources(), clock)
     return {
         "status": "ok",
         "ready_publishers": outcome.ready["publisher"],

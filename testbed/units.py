@@ -70,7 +70,14 @@ def show_rate(bits: int) -> str:
 
 def show_duration(nanoseconds: int) -> str:
     """`550ms` for 550000000; the inverse of duration()."""
+    if not nanoseconds:
+        return "0s"
     return _shortest(nanoseconds, {unit: _TIME[unit] for unit in ("ns", "us", "ms", "s")})
+
+
+def show_size(octets: int) -> str:
+    """`50kB` for 50000; the inverse of size()."""
+    return _shortest(octets, {unit: _SIZE[unit] for unit in ("B", "kB", "MB")})
 
 
 def show_percent(parts: int) -> str:
