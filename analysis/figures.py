@@ -10,7 +10,7 @@ from multiprocessing import get_context
 
 from matplotlib.figure import Figure
 
-from analysis import pairs, plots, style
+from analysis import pairs, plots, style, wire
 from analysis.run import Run, Series
 
 
@@ -38,6 +38,7 @@ _KINDS: dict[str, tuple[_Make, str, str]] = {
     "ecdf": (plots.ecdf, "How many had arrived by when", "A curve ends at the share that was delivered."),
     "box": (plots.box, "Delays", "Box: quartiles; whiskers: 5 % and 95 %; cross: the greatest."),
     "time": (plots.over_time, "Delay over time", "Each point is a message; ticks at the top are lost messages."),
+    "wire": (wire.plot, "Where the time went", "Stages of the mean delay, first to last; small ones are left out."),
     "pairs": (pairs.plot, "Each publisher and its subscriber", "A field is a pair; a grey one: nothing arrived."),
 }
 

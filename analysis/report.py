@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis import figures, findings, pairs, published, statements, statistics, style, warnings
+from analysis import figures, findings, pairs, pcap, published, statements, statistics, style, warnings, wire
 from analysis.run import CellResult, Run, Series, load
 from broker import registry as servers
 from clients import registry as protocols
@@ -160,6 +160,7 @@ def _context(run: Run) -> dict[str, Any]:
         "tested": sum(one.holds is not None for one in checked),
         "worse": [one for series in run.series for one in pairs.worse(series)],
         "warnings": warnings.collect(run),
+        "wire": wire.tables(run),
         "channels": [row for cell in run.cells for row in _channels(cell)],
         "commands": first.facts.get("channel", {}).get("commands", []) if first else [],
         "parameters": _parameters(run),
@@ -172,6 +173,7 @@ def _context(run: Run) -> dict[str, Any]:
 
 def write(folder: Path) -> Path:
     """Draw the figures and write report.html into a run's folder; returns its path. Raises UserError if it is no run."""
+    pcap.analyse_run(folder)
     run = load(folder)
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),

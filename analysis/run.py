@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis import messages
+from analysis import messages, pcap
 from testbed.errors import UserError
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +25,8 @@ class CellResult:
     facts: dict[str, Any]
     messages: pd.DataFrame
     """messages.csv with `delay_ms` and `at_s`, the scheduled time since *go* in s; empty if there is none."""
+    packets: dict[str, Any]
+    """What its captures say, see pcap.known()."""
 
     @property
     def name(self) -> str:
@@ -163,6 +165,7 @@ def load(folder: Path) -> Run:
             continue
         facts = manifest["cells"].get(plan["id"], {})
         go_ns = facts.get("go_ns") if row["status"] == "ok" else None
-        cell = CellResult(plan, row, facts, _messages(folder / "cells" / plan["id"], go_ns))
+        own = folder / "cells" / plan["id"]
+        cell = CellResult(plan, row, facts, _messages(own, go_ns), pcap.known(own))
         found.setdefault(key, Series(*key)).cells.append(cell)
     return Run(folder, manifest, list(found.values()))

@@ -7,8 +7,10 @@ its messages are followed over the channel (legs, delays). `packets.json` and `w
 import ipaddress
 import json
 import os
+import signal
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -84,30 +86,41 @@ def analyse(folder: Path) -> dict[str, Any]:
     return result
 
 
-def summary(folder: Path) -> dict[str, Any]:
-    """What packets.json of a cell's folder holds; made first if it is not there.
+def known(folder: Path) -> dict[str, Any]:
+    """What packets.json of a cell's folder holds; empty if there is none, or one of another format.
 
     Keys: `packets`, `wire_bytes`, `wire_bytes_from_go`, `not_arrived`; `kinds` (packets and bytes of each), `names` (the
     protocol's messages), `layers` (bytes); `duplicates`; `tcp` (segments, retransmissions, out_of_order); `goodput_bit_s`,
     `wire_bytes_per_payload_byte`; `delay` (delivered, messages, application_ms, wire_ms, stages_ms: means over `messages`).
+    Or `problem`: why the captures could not be analysed.
     """
     written = folder / SUMMARY
-    if written.exists():
-        known: dict[str, Any] = json.loads(written.read_text())
-        if known.get("format") == _FORMAT:
-            return known
-    return analyse(folder)
+    found: dict[str, Any] = json.loads(written.read_text()) if written.exists() else {}
+    return found if found.get("format") == _FORMAT else {}
 
 
-def _summary_or_problem(folder: Path) -> dict[str, Any]:
+def summary(folder: Path) -> dict[str, Any]:
+    """As known(), but analysed first if that has not been done."""
+    found = known(folder)
+    return found if found and "problem" not in found else analyse(folder)
+
+
+def _summary_or_problem(folder: Path) -> None:
     try:
-        return summary(folder)
+        summary(folder)
     except (SetupError, OSError, ValueError, KeyError) as error:
-        return {"problem": f"{type(error).__name__}: {error}"}
+        problem = {"format": _FORMAT, "problem": f"{type(error).__name__}: {error}"}
+        (folder / SUMMARY).write_text(json.dumps(problem, indent=1))
 
 
-def summaries(run: Path, cells: list[str]) -> dict[str, dict[str, Any]]:
-    """The summary of each of a run's cells, made on all processors; {"problem": why} where that failed."""
-    folders = [run / "cells" / cell for cell in cells]
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        return dict(zip(cells, pool.map(_summary_or_problem, folders), strict=True))
+def analyse_run(run: Path) -> None:
+    """Analyse those cells of a run that came to their end and have not been, on all cores. A problem is noted, not raised."""
+    folders = [file.parent for file in sorted(run.glob("cells/*/cell.json"))]
+    missing = [folder for folder in folders if (folder / "messages.csv").exists() and "kinds" not in known(folder)]
+    if missing:
+        with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("fork"), _leave_ctrl_c) as pool:
+            list(pool.map(_summary_or_problem, missing))
+
+
+def _leave_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends the parent, which ends its pool

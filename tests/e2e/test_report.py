@@ -11,7 +11,7 @@ from runs import run
 
 from testbed.places import PROJECT
 
-KINDS = ("delay", "loss", "ecdf", "box", "time")
+KINDS = ("delay", "loss", "ecdf", "box", "time", "wire")
 CHROMIUM = shutil.which("chromium")
 QUIET = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", *QUIET, "--disable-sync", "--enable-logging=stderr"]
