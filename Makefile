@@ -6,8 +6,10 @@ SYSTEM_PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 PYTHON := .venv/bin/python
 
 # A misspelt variable is an error, not a setting that is passed over in silence.
-GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
-UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS BASE_IMAGE $(if $(filter report,$(MAKECMDGOALS)),RUN),$(GIVEN))
+empty :=
+space := $(empty) $(empty)
+GIVEN := $(foreach word,$(subst \$(space),,$(MAKEOVERRIDES)),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
+UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS BASE_IMAGE $(if $(filter report,$(MAKECMDGOALS)),RUN) $(if $(filter inspect,$(MAKECMDGOALS)),CELL FILTER),$(GIVEN))
 ifneq ($(UNKNOWN),)
 $(error $(UNKNOWN): no such variable; allowed are $(VARIABLES))
 endif
@@ -16,7 +18,7 @@ lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
 OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 
-.PHONY: help setup run report up down ps image base-image profiles doctor lint test test-docker bench lock clean
+.PHONY: help setup run report inspect up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -31,6 +33,10 @@ run: setup  ## run a study on a link: make run PROFILE=satcom
 
 report: setup  ## draw figures and write report.html anew: make report RUN=results/latest
 	@$(PYTHON) -m testbed.cli report '$(RUN)'
+
+inspect: setup  ## print a cell's packets: make inspect CELL=satcom-mqtt-qos1-gps-r1 FILTER="mqtt.msgtype == 3"
+	@$(PYTHON) -m testbed.cli inspect '$(CELL)' --filter '$(subst ','\'',$(FILTER))'
+
 up: setup  ## start a cell's containers and leave them running: make up PROFILE=lan
 	@$(PYTHON) -m testbed.cli run --keep $(OPTIONS)
 

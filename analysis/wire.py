@@ -1,8 +1,10 @@
 """What the captures say of a run's series: overhead by kind and by layer, and where the time of the messages went."""
 
 from collections import Counter
+from functools import reduce
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from analysis import style
@@ -30,26 +32,18 @@ def _share(part: float, whole: float) -> str:
 
 
 def _total(found: list[dict[str, Any]], *keys: str) -> int:
-    total = 0
-    for one in found:
-        for key in keys:
-            one = one[key]
-        total += int(one)  # type: ignore[call-overload]
-    return total
+    return sum(reduce(lambda inner, key: inner[key], keys, one) for one in found)  # type: ignore[misc]
 
 
 def stages_ms(series: Series) -> dict[str, float]:
     """Mean ms of each stage, and of `application` and `wire`, over all messages whose way is known; empty if none is."""
     found = [one["delay"] for one in _analysed(series) if one["delay"]["messages"]]
-    count = sum(one["messages"] for one in found)
-
-    def mean(values: list[float]) -> float:
-        return sum(one["messages"] * value for one, value in zip(found, values, strict=True)) / count
-
-    if not count:
+    if not found:
         return {}
-    stages = {stage: mean([one["stages_ms"][stage] for one in found]) for stage in STAGES}
-    return stages | {which: mean([one[f"{which}_ms"] for one in found]) for which in ("application", "wire")}
+    weights = [one["messages"] for one in found]
+    means = {stage: np.average([one["stages_ms"][stage] for one in found], weights=weights) for stage in STAGES}
+    both = {name: np.average([one[f"{name}_ms"] for one in found], weights=weights) for name in ("application", "wire")}
+    return {name: float(value) for name, value in (means | both).items()}
 
 
 def _overhead(series: Series, kinds: list[str]) -> dict[str, Any]:

@@ -53,6 +53,7 @@ def _pdus(fields: Fields) -> list[Pdu]:
 
 
 DISSECTION = Dissection(
+    "MQTT",
     ("mqtt.msgtype", "mqtt.topic", "mqtt.qos", "mqtt.msgid", "mqtt.dupflag", "mqtt.msg"),
     _pdus,
 )

@@ -28,8 +28,8 @@ class Pdu:
     """One message of a protocol (a protocol data unit) in a packet, under its name in the protocol's own terms.
 
     `payload` is what it carries, or more than that: it is searched for one of the testbed's messages. `releases`: a message
-    of QoS 2 with this id may now be handed on. `position`: its number in a stream of datagrams of its sender, over several of
-    which a message may go.
+    of QoS 2 with this id may now be handed on. `position`: its number in a stream of datagrams of its sender; a message may
+    go over several of them.
     """
 
     name: str
@@ -45,11 +45,12 @@ class Pdu:
 
 @dataclass(frozen=True)
 class Dissection:
-    """The fields to ask tshark for, and what they say: the messages in a packet, in their order.
+    """A protocol's name, the fields to ask tshark for, and what they say: the messages in a packet, in their order.
 
     `script` is a Lua dissector under analysis/, for a tshark that does not know the protocol.
     """
 
+    name: str
     fields: tuple[str, ...]
     pdus: Callable[[Fields], list[Pdu]]
     script: str = ""

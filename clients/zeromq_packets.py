@@ -87,7 +87,7 @@ def _norm(fields: Fields) -> list[Pdu]:
 
 
 ZMTP = Dissection(
-    ("zmtp.version", "zmtp.flags", "zmtp.length", "zmtp.command", "zmtp.body"), _zmtp, script="zmtp.lua"
+    "ZMTP", ("zmtp.version", "zmtp.flags", "zmtp.length", "zmtp.command", "zmtp.body"), _zmtp, script="zmtp.lua"
 )
-PGM = Dissection(("pgm.hdr.type", "pgm.spm.sqn", "data.data", "udp.payload"), _pgm)
-NORM = Dissection(("norm.type", "norm.flavor", "norm.flag.repair", "udp.payload"), _norm)
+PGM = Dissection("PGM", ("pgm.hdr.type", "pgm.spm.sqn", "data.data", "udp.payload"), _pgm)
+NORM = Dissection("NORM", ("norm.type", "norm.flavor", "norm.flag.repair", "udp.payload"), _norm)

@@ -196,6 +196,14 @@ def report_command(folder: Path) -> None:
     _write_report(folder.resolve())
 
 
+@app.command("inspect")
+def inspect_command(cell: str, display_filter: Annotated[str, typer.Option("--filter")] = "") -> None:
+    """Print a cell's packets, a line each: when, how long over the channel, who to whom, what."""
+    from analysis.pcap import cells, inspect
+
+    inspect.show(inspect.lines(cells.find(cell), display_filter), screen.console)
+
+
 @app.command()
 def profiles() -> None:
     """List the links that come with the testbed."""

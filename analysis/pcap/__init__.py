@@ -1,10 +1,9 @@
 """A cell's captures, analysed: what its packets were for, and where the time of its messages went.
 
 Each packet is taken once, as it was sent (see crossings), dissected by one run of tshark (dissect), counted (overhead), and
-its messages are followed over the channel (legs, delays). `packets.json` and `wire.csv` beside the captures hold the results.
+its messages are followed over the channel (legs, delays). The results stand beside the captures: packets.json, wire.csv.
 """
 
-import ipaddress
 import json
 import os
 import signal
@@ -17,14 +16,11 @@ from typing import Any
 import pandas as pd
 
 from analysis import messages
-from analysis.pcap import crossings, overhead
+from analysis.pcap import cells, overhead
 from analysis.pcap.delays import Delays, means_ms
 from analysis.pcap.dissect import dissect
 from analysis.pcap.legs import Legs, Packet
-from clients import registry
-from testbed.cell import Cell, cell_from_json, host_names
-from testbed.errors import SetupError
-from testbed.netns import SUBNET
+from testbed.errors import SetupError, UserError
 from testbed.pcapng import write_pcap
 
 SUMMARY, TABLE = "packets.json", "wire.csv"
@@ -32,32 +28,19 @@ _FORMAT = 1
 """What packets.json is laid out like; one of another format is made anew."""
 
 
-def _of_cell(folder: Path) -> tuple[Cell, dict[str, Any]]:
-    plan = json.loads((folder.parent.parent / "plan.json").read_text())
-    (found,) = [cell for cell in plan["cells"] if cell["id"] == folder.name]
-    return cell_from_json(found), json.loads((folder / "cell.json").read_text())
-
-
-def addresses(cell: Cell, facts: dict[str, Any]) -> dict[str, str]:
-    """The IPv4 address of every host of a cell by its name: the server's is the first, the clients' follow in order."""
-    subnet = ipaddress.IPv4Network(facts.get("containers", {}).get("subnet", f"{SUBNET}.0/24"))
-    return {name: str(subnet[number]) for number, name in enumerate(("server", *host_names(cell.clients)), start=1)}
-
-
-def packets(folder: Path, cell: Cell, server: str) -> list[Packet]:
+def packets(cell: cells.Recorded) -> list[Packet]:
     """The IPv4 packets of a cell in the order in which they were sent."""
-    crossed = crossings.read(folder, ipaddress.IPv4Address(server).packed)
+    crossed = cell.crossings()
     with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
         sent = Path(scratch, "sent.pcap")
         write_pcap(sent, (one.packet for one in crossed))
-        seen = dissect(sent, registry.get(cell.protocol))
-        return [Packet(*pair) for pair in zip(crossed, seen, strict=True)]
+        return [Packet(*pair) for pair in zip(crossed, dissect(sent, cell.protocol), strict=True)]
 
 
-def _traffic(told: pd.DataFrame, cell: Cell, go: int, wire_bytes: int) -> dict[str, float | None]:
+def _traffic(told: pd.DataFrame, size: int, go: int, wire_bytes: int) -> dict[str, float | None]:
     """Goodput from *go* to the last delivery, and bytes on the wire for each byte of payload that was delivered."""
     delivered = told["received_ns"].dropna()
-    payload = len(delivered) * cell.size
+    payload = len(delivered) * size
     if not payload:
         return {"goodput_bit_s": 0.0, "wire_bytes_per_payload_byte": None}
     seconds = (int(delivered.max()) - go) / 1e9
@@ -66,19 +49,18 @@ def _traffic(told: pd.DataFrame, cell: Cell, go: int, wire_bytes: int) -> dict[s
 
 def analyse(folder: Path) -> dict[str, Any]:
     """Analyse a cell's captures; writes packets.json and wire.csv beside them, and returns what the first holds."""
-    cell, facts = _of_cell(folder)
-    address_of, go = addresses(cell, facts), int(facts["go_ns"])
-    found = packets(folder, cell, address_of["server"])
-    pair_of = {address: int(name[-2:]) for name, address in address_of.items() if name != "server"}
-    legs = Legs(found, cell.run_tag, cell.size, pair_of)
+    cell = cells.load(folder)
+    plan, found = cell.plan, packets(cell)
+    pair_of = {address: int(name[-2:]) for name, address in cell.addresses.items() if name != cells.SERVER}
+    legs = Legs(found, plan.run_tag, plan.size, pair_of)
     told = messages.read(folder / "messages.csv")
-    table = Delays(cell, legs, address_of).table(told)
-    counted = overhead.count(found, cell.run_tag, cell.size, go)
+    table = Delays(plan, legs, cell.addresses).table(told)
+    counted = overhead.count(found, plan.run_tag, plan.size, cell.go)
     counted["tcp"]["out_of_order"] = legs.streams.out_of_order
     result = {
         "format": _FORMAT,
         **counted,
-        **_traffic(told, cell, go, counted["wire_bytes_from_go"]),
+        **_traffic(told, plan.size, cell.go, counted["wire_bytes_from_go"]),
         "delay": {"delivered": int(told["received_ns"].notna().sum()), **means_ms(table, told)},
     }
     table.to_csv(folder / TABLE, index=False, lineterminator="\n")
@@ -108,13 +90,16 @@ def summary(folder: Path) -> dict[str, Any]:
 def _summary_or_problem(folder: Path) -> None:
     try:
         summary(folder)
-    except (SetupError, OSError, ValueError, KeyError) as error:
+    except (SetupError, UserError, OSError, ValueError, KeyError) as error:
         problem = {"format": _FORMAT, "problem": f"{type(error).__name__}: {error}"}
         (folder / SUMMARY).write_text(json.dumps(problem, indent=1))
 
 
 def analyse_run(run: Path) -> None:
-    """Analyse those cells of a run that came to their end and have not been, on all cores. A problem is noted, not raised."""
+    """Analyse those cells of a run that came to their end and have not been, on all cores.
+
+    A problem is noted in packets.json, not raised.
+    """
     folders = [file.parent for file in sorted(run.glob("cells/*/cell.json"))]
     missing = [folder for folder in folders if (folder / "messages.csv").exists() and "kinds" not in known(folder)]
     if missing:

@@ -1,8 +1,8 @@
 """What a cell's two captures say together: each packet as it was sent, and when it came out of the channel.
 
-A packet is the same on both sides but for its transport checksum (a packet that the server sends is mirrored before that is
-worked out), so it needs no dissecting to be found again. Of packets alike, the first to come is taken for the first that was
-sent. One that the channel corrupted is lost.
+A packet is the same on both sides but for its transport checksum (a packet that the server sends is mirrored before that
+is worked out), so it needs no dissecting to be found again. Of packets alike, the first to come is taken for the first that
+was sent. One that the channel corrupted is lost.
 
 A TCP sender may hand its interface pieces of up to 64 kB (segmentation offload) that are cut after the first capture: the
 packets that came of such a piece take its place.
@@ -40,7 +40,8 @@ _Seen = tuple[int, Packet]
 
 def _directions(path: Path, server: bytes) -> tuple[list[_Seen], list[_Seen]]:
     """The IPv4 packets of a capture: those that go to the server, those that it sends."""
-    up, down = [], []
+    up: list[_Seen] = []
+    down: list[_Seen] = []
     for seen in enumerate(read_pcapng(path)):
         data = seen[1].data
         if data[12:14] == _IPV4:

@@ -3,8 +3,8 @@
     scheduled ─ host ► first packet out ─ sending ► last packet out ─ retransmission ► the packet that completed it out
     ─ propagation, serialisation, queueing ► whole at the other side ─ handshake ► released ─ server ► first packet out …
 
-and so on over the downlink, until the subscriber is handed the message (delivery). Of a message in several pieces, the piece
-that came last is followed: what passes before its own first packet goes out is sending.
+and so on over the downlink, until the subscriber is handed the message (delivery). Of a message in several pieces, the
+piece that came last is followed: what passes before its own first packet goes out is sending.
 """
 
 from dataclasses import dataclass, field
@@ -120,7 +120,7 @@ class Delays:
                 stages = self.stages(number, seq, int(str(row.scheduled_ns)), int(str(received)))
             rows.append({"publisher": name, "seq": seq, **(stages or self._seen(number, seq))})
         table = pd.DataFrame(rows, columns=list(COLUMNS))
-        return table.astype({name: "Int64" for name in COLUMNS[2:]})
+        return table.astype(dict.fromkeys(COLUMNS[2:], "Int64"))
 
 
 def means_ms(table: pd.DataFrame, messages: pd.DataFrame) -> dict[str, object]:

@@ -19,6 +19,7 @@ _COMMON = (
     *_SENT_AGAIN,
 )
 _TCP, _UDP = 6, 17  # IP protocol numbers (IANA)
+_NAMES = {1: "ICMP", 2: "IGMP", _TCP: "TCP", _UDP: "UDP"}
 _SYN_FIN_RST = 0x7
 _UDP_HEADER = 8  # bytes (RFC 768)
 
@@ -43,14 +44,14 @@ class Segment:
 
 @dataclass(frozen=True)
 class Dissected:
-    """One IPv4 packet: ns since the epoch, lengths in bytes."""
+    """One IPv4 packet: ns since the epoch, lengths in bytes. `protocol`: of its messages, or of its transport."""
 
     time: int
     length: int
     source: str
     target: str
     ip_header: int
-    transport: str
+    protocol: str
     transport_header: int
     carried: int
     """Bytes that the transport carries."""
@@ -82,26 +83,27 @@ def _segment(fields: Fields) -> Segment:
     )
 
 
-def _dissected(fields: Fields, dissections: Iterable[Dissection]) -> Dissected:
-    # ICMP repeats the beginning of another packet: all but the first value of a field is that one's
-    protocol = int(fields["ip.proto"][0])
-    segment = _segment(fields) if protocol == _TCP and "tcp.seq" in fields else None
+def dissected(fields: Fields, dissections: Iterable[Dissection]) -> Dissected:
+    """A packet from its fields. ICMP repeats the beginning of another packet: of that are all but a field's first value."""
+    transport = int(fields["ip.proto"][0])
+    segment = _segment(fields) if transport == _TCP and "tcp.seq" in fields else None
     ip_header, header = int(fields["ip.hdr_len"][0]), 0
     if segment:
         header = int(fields["tcp.hdr_len"][0])
-    elif protocol == _UDP:
+    elif transport == _UDP:
         header = _UDP_HEADER
+    found = [(one.name, one.pdus(fields)) for one in dissections] if transport in (_TCP, _UDP) else []
     return Dissected(
         time=_nanoseconds(fields["frame.time_epoch"][0]),
         length=int(fields["frame.len"][0]),
         source=fields["ip.src"][0],
         target=fields["ip.dst"][0],
         ip_header=ip_header,
-        transport={_TCP: "TCP", _UDP: "UDP"}.get(protocol, f"IP protocol {protocol}"),
+        protocol=next((name for name, pdus in found if pdus), _NAMES.get(transport, f"IP protocol {transport}")),
         transport_header=header,
         carried=int(fields["ip.len"][0]) - ip_header - header,
         segment=segment,
-        pdus=[pdu for one in dissections for pdu in one.pdus(fields)] if protocol in (_TCP, _UDP) else [],
+        pdus=[pdu for _, pdus in found for pdu in pdus],
     )
 
 
@@ -115,4 +117,4 @@ def dissect(path: Path, protocol: Protocol) -> Iterator[Dissected]:
         )
     for line in text.splitlines():
         values = zip(names, line.split("\t"), strict=True)
-        yield _dissected({name: value.split(";") for name, value in values if value}, protocol.dissections)
+        yield dissected({name: value.split(";") for name, value in values if value}, protocol.dissections)

@@ -18,9 +18,10 @@ _RANK = (Kind.DATA, Kind.REPAIR, Kind.REPAIR_REQUEST, Kind.HANDSHAKE, Kind.ACKNO
 
 
 def kind_of(packet: Packet, go: int) -> Kind | None:
-    """What a packet is for: of several messages in it, the one that matters most. None: a part of a message that ends later.
+    """What a packet is for: of several messages in it, the one that matters most.
 
-    A segment that is sent again, or a datagram marked so, is a retransmission whatever it carries.
+    A segment that is sent again, or a datagram marked so, is a retransmission whatever it carries. None: the packet holds a
+    part of a message that ends later.
     """
     segment, pdus = packet.seen.segment, packet.seen.pdus
     if segment and segment.opens_or_closes:

@@ -52,6 +52,7 @@ def _pdus(fields: Fields) -> list[Pdu]:
 
 
 DISSECTION = Dissection(
+    "MQTT-SN",
     (
         "mqttsn.msg.type",
         "mqttsn.topic",
