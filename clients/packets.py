@@ -28,8 +28,8 @@ class Pdu:
     """One message of a protocol (a protocol data unit) in a packet, under its name in the protocol's own terms.
 
     `payload` is what it carries, or more than that: it is searched for one of the testbed's messages. `releases`: a message
-    of QoS 2 with this id may now be handed on. `position`: its number in a stream of datagrams of its sender; a message may
-    go over several of them.
+    of QoS 2 with this id may now be handed on. `span`: its own place and the next one's in a stream of datagrams of its
+    sender; a message may go over several of them.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Pdu:
     message_id: int | None = None
     duplicate: bool = False
     releases: bool = False
-    position: int | None = None
+    span: tuple[int, int] | None = None
     payload: bytes = b""
 
 

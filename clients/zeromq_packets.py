@@ -3,9 +3,11 @@
 A message is its topic, a space and the payload (see clients/zeromq.py); over PGM and NORM a packet is searched as a whole.
 """
 
+import struct
+
 from clients.packets import Dissection, Fields, Kind, Pdu, first, number, octets
 
-_COMMAND = 4  # ZMTP frame flag (RFC 23/ZMTP)
+_LONG, _COMMAND = 2, 4  # ZMTP frame flags (RFC 23/ZMTP)
 _SUBSCRIPTIONS = {b"\x00": "CANCEL", b"\x01": "SUBSCRIBE"}  # first byte of such a message (RFC 29/PUBSUB)
 _HEARTBEATS = ("PING", "PONG")
 
@@ -49,8 +51,9 @@ def _pgm(fields: Fields) -> list[Pdu]:
     name, kind = _PGM.get(code, (f"type 0x{code:02x}", Kind.OTHER))
     if kind not in (Kind.DATA, Kind.REPAIR):
         return [Pdu(name, kind)]
+    sequence = number(first(fields, "pgm.spm.sqn")) or 0
     carries = octets(first(fields, "data.data"))[_PGM_OFFSET:]
-    return [Pdu(name, kind, position=number(first(fields, "pgm.spm.sqn")), payload=carries)]
+    return [Pdu(name, kind, span=(sequence, sequence + 1), payload=carries)]
 
 
 _NORM = {  # RFC 5740, section 4.1
@@ -60,6 +63,8 @@ _NORM = {  # RFC 5740, section 4.1
     5: ("ACK", Kind.CONTROL),  # libzmq asks for none of its own: these answer the congestion control
     6: ("REPORT", Kind.CONTROL),
 }
+_NORM_STREAM = 8  # bytes before a stream's data: payload length, start of a message, offset (section 4.2.1)
+_NORM_SYMBOL, _NORM_BLOCK = 19, 16  # offset of the symbol's number in its block; symbols from 16 on are libzmq's parity
 _NORM_COMMAND = 3
 _NORM_COMMANDS = {  # section 4.2.3
     1: ("CMD FLUSH", Kind.CONTROL),
@@ -82,12 +87,24 @@ def _norm(fields: Fields) -> list[Pdu]:
     name, kind = _NORM.get(code, (f"type {code}", Kind.OTHER))
     if kind == Kind.DATA and first(fields, "norm.flag.repair") in ("1", "True"):
         name, kind = "DATA repair", Kind.REPAIR
-    carries = octets(first(fields, "udp.payload")) if kind in (Kind.DATA, Kind.REPAIR) else b""
-    return [Pdu(name, kind, payload=carries)]
+    if kind not in (Kind.DATA, Kind.REPAIR):
+        return [Pdu(name, kind)]
+    datagram, header = octets(first(fields, "udp.payload")), 4 * int(first(fields, "norm.hlen"))
+    if datagram[_NORM_SYMBOL] >= _NORM_BLOCK:
+        return [Pdu("DATA parity", Kind.REPAIR)]
+    length, _, offset = struct.unpack_from(">HHI", datagram, header)
+    return [Pdu(name, kind, span=(offset, offset + length), payload=_unframed(datagram[header + _NORM_STREAM :]))]
+
+
+def _unframed(data: bytes) -> bytes:
+    """A ZMTP frame's body, if it fills the datagram as our clients see to: its flags stand after a byte of libzmq's own."""
+    size = 8 if data[1] & _LONG else 1
+    body = data[2 + size :]
+    return body if int.from_bytes(data[2 : 2 + size], "big") == len(body) else data
 
 
 ZMTP = Dissection(
     "ZMTP", ("zmtp.version", "zmtp.flags", "zmtp.length", "zmtp.command", "zmtp.body"), _zmtp, script="zmtp.lua"
 )
 PGM = Dissection("PGM", ("pgm.hdr.type", "pgm.spm.sqn", "data.data", "udp.payload"), _pgm)
-NORM = Dissection("NORM", ("norm.type", "norm.flavor", "norm.flag.repair", "udp.payload"), _norm)
+NORM = Dissection("NORM", ("norm.type", "norm.hlen", "norm.flavor", "norm.flag.repair", "udp.payload"), _norm)

@@ -9,7 +9,7 @@ packets that came of such a piece take its place.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import unpack_from
@@ -119,6 +119,15 @@ def _matched(before: list[_Seen], after: list[_Seen]) -> Iterator[tuple[_Seen, _
             yield seen, None
 
 
+def _in_order(matched: Iterable[tuple[_Seen, _Seen | None]], uplink: bool) -> Iterator[tuple[int, int, Crossing]]:
+    """Each packet with the time it was sent and its place in the client-side capture (a lost one: that of those before)."""
+    place = 0
+    for sent, arrived in sorted(matched, key=lambda pair: pair[0][0]):
+        at_client = sent if uplink else arrived
+        place = max(place, at_client[0]) if at_client else place
+        yield sent[1].time, place, Crossing(sent[1].time, arrived[1].time if arrived else None, uplink, sent[1])
+
+
 def read(folder: Path, server: bytes) -> list[Crossing]:
     """All IPv4 packets of a cell in the order in which they were sent; `server` is its address, four bytes.
 
@@ -128,11 +137,5 @@ def read(folder: Path, server: bytes) -> list[Crossing]:
     up, down = _directions(folder / CLIENT_SIDE, server)
     shaped = (folder / SERVER_SIDE).exists()
     far_up, far_down = _directions(folder / SERVER_SIDE, server) if shaped else (up, down)
-    last = len(up) + len(down) + len(far_up) + len(far_down)
-    found = []
-    for uplink, before, after in ((True, up, far_up), (False, far_down, down)):
-        for sent, arrived in _matched(before, after):
-            at_client = sent if uplink else arrived
-            crossing = Crossing(sent[1].time, arrived[1].time if arrived else None, uplink, sent[1])
-            found.append((crossing.sent, at_client[0] if at_client else last, crossing))
+    found = [*_in_order(_matched(up, far_up), uplink=True), *_in_order(_matched(far_down, down), uplink=False)]
     return [crossing for _, _, crossing in sorted(found, key=lambda one: one[:2])]

@@ -56,7 +56,7 @@ def describe(pdu: Pdu) -> str:
     words = [pdu.name, pdu.topic]
     words += [f"QoS {pdu.qos}"] if pdu.qos is not None else []
     words += [f"id {pdu.message_id}"] if pdu.message_id is not None else []
-    words += [f"no. {pdu.position}"] if pdu.position is not None else []
+    words += [f"no. {pdu.span[0]}"] if pdu.span else []
     words += ["DUP"] if pdu.duplicate else []
     carried = [
         f"message {header.seq} of publisher-{header.publisher:02d}" for header, _ in payloads.locate(pdu.payload)

@@ -103,13 +103,13 @@ class Legs:
         self._copies: dict[Key, dict[int, list[Leg]]] = defaultdict(lambda: defaultdict(list))
         self._count: dict[Key, int] = {}
         self._released: dict[tuple[bool, str, int], list[int]] = defaultdict(list)
-        self._numbered: dict[tuple[bool, str], dict[int, list[tuple[Packet, Pdu]]]] = defaultdict(
+        self._numbered: dict[tuple[bool, str, str], dict[int, list[tuple[Packet, Pdu]]]] = defaultdict(
             lambda: defaultdict(list)
         )
         for packet in packets:
             for order, pdu in enumerate(packet.seen.pdus):
                 self._take(packet, pdu, order == 0)
-        for (uplink, _), datagrams in self._numbered.items():
+        for (uplink, *_), datagrams in self._numbered.items():
             self._follow(uplink, datagrams)
 
     def _leg(self, packet: Packet, pdu: Pdu, first_in_packet: bool) -> Leg:
@@ -129,8 +129,8 @@ class Legs:
                 self._released[uplink, packet.client, pdu.message_id].append(arrived)
         if pdu.kind not in CARRIES:
             return
-        if pdu.position is not None:
-            self._numbered[uplink, packet.seen.source][pdu.position].append((packet, pdu))
+        if pdu.span:
+            self._numbered[uplink, packet.seen.source, packet.seen.target][pdu.span[0]].append((packet, pdu))
             return
         for publisher, seq, index, count in self._pieces_in(pdu.payload):
             if self._pair_of.get(packet.client, publisher) == publisher:
@@ -158,19 +158,17 @@ class Legs:
                 latest = leg
             in_order = latest.done if latest and leg.done else None
             pieces[position] = Leg(leg.first, leg.last, in_order)
-        for position in sorted(datagrams):
-            payload = datagrams[position][0][1].payload
-            for header, start in payloads.locate(payload):
-                if header.run != self._tag:
-                    continue
-                key = (uplink, header.publisher, header.seq)
-                have, index = len(payload) - start, 0
-                self._copies[key][0] = [pieces[position]]
-                while have < self._size and position + index + 1 in datagrams:
-                    index += 1
-                    have += len(datagrams[position + index][0][1].payload)
-                    self._copies[key][index] = [pieces[position + index]]
-                self._count[key] = index + 1 if have >= self._size else index + 2  # the rest never went out
+        for begin, copies in datagrams.items():
+            for header, start in payloads.locate(copies[0][1].payload):
+                if header.run == self._tag:
+                    key, have, place = (uplink, header.publisher, header.seq), -start, begin
+                    self._copies[key].clear()
+                    while have < self._size and place in datagrams:
+                        pdu = datagrams[place][0][1]
+                        self._copies[key][place] = [pieces[place]]
+                        have += len(pdu.payload)
+                        place = pdu.span[1] if pdu.span else place
+                    self._count[key] = len(self._copies[key]) + (have < self._size)  # the rest never went out
 
     def pieces(self, key: Key) -> list[Leg]:
         """The pieces of a message in one direction, in their order; empty unless all of them went out."""

@@ -57,7 +57,7 @@ def _payload_bytes(packet: Packet, run_tag: str, size: int) -> int:
             total += len(pdu.payload) - _CHUNK_HEADER
         elif headers:
             total += sum(min(size, len(pdu.payload) - start) for start in headers)
-        elif pdu.position is not None:  # the rest of a message that began in an earlier datagram
+        elif pdu.span:  # the rest of a message that began in an earlier datagram
             total += len(pdu.payload)
     return total
 
