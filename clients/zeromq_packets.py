@@ -39,15 +39,13 @@ _PGM = {  # RFC 3208, section 8; SPMR: appendix C
     0x0A: ("NCF", Kind.REPAIR_REQUEST),
     0x0C: ("SPMR", Kind.CONTROL),
 }
-_PGM_TYPE = 4  # offset in the header, in bytes
 _PGM_OFFSET = 2  # bytes before libzmq's own data: where in them the first message begins (pgm_sender.cpp)
 
 
 def _pgm(fields: Fields) -> list[Pdu]:
-    """tshark 4.0 leaves an SPMR undissected, for it is a header alone: the type is then read from the bytes."""
-    code = number(first(fields, "pgm.hdr.type"))
+    code = number(first(fields, "pgm.hdr.type") or first(fields, "pgm_spmr.type"))
     if code is None:
-        code = octets(first(fields, "udp.payload"))[_PGM_TYPE]
+        return []
     name, kind = _PGM.get(code, (f"type 0x{code:02x}", Kind.OTHER))
     if kind not in (Kind.DATA, Kind.REPAIR):
         return [Pdu(name, kind)]
@@ -106,5 +104,5 @@ def _unframed(data: bytes) -> bytes:
 ZMTP = Dissection(
     "ZMTP", ("zmtp.version", "zmtp.flags", "zmtp.length", "zmtp.command", "zmtp.body"), _zmtp, script="zmtp.lua"
 )
-PGM = Dissection("PGM", ("pgm.hdr.type", "pgm.spm.sqn", "data.data", "udp.payload"), _pgm)
+PGM = Dissection("PGM", ("pgm.hdr.type", "pgm_spmr.type", "pgm.spm.sqn", "data.data"), _pgm, script="pgm-spmr.lua")
 NORM = Dissection("NORM", ("norm.type", "norm.hlen", "norm.flavor", "norm.flag.repair", "udp.payload"), _norm)
