@@ -25,11 +25,14 @@ _WITH_TOPIC = (8, 10)
 
 def _pdus(fields: Fields) -> list[Pdu]:
     """A packet may hold several messages, and a field is there only for those that have it: they are dealt out in turn."""
+    types = fields.get("mqtt.msgtype")
+    if not types:
+        return []
     topics, levels, ids, repeats, payloads = (
         iter(fields.get(f"mqtt.{name}", ())) for name in ("topic", "qos", "msgid", "dupflag", "msg")
     )
     found = []
-    for text in fields.get("mqtt.msgtype", ()):
+    for text in types:
         code = int(text)
         name, kind = _TYPES.get(code, (f"type {code}", Kind.OTHER))
         if code == _PUBLISH:

@@ -18,6 +18,11 @@ _COMMON = (
     *("tcp.stream", "tcp.seq", "tcp.len", "tcp.hdr_len", "tcp.flags", "tcp.segment", "udp.length"),
     *_SENT_AGAIN,
 )
+_UNASKED = [  # what tshark works out for every packet, and nobody asks for
+    word
+    for name in ("tcp.calculate_timestamps", "tcp.track_bytes_in_flight", "udp.calculate_timestamps")
+    for word in ("-o", f"{name}:FALSE")
+]
 _TCP, _UDP = 6, 17  # IP protocol numbers (IANA)
 _NAMES = {1: "ICMP", 2: "IGMP", _TCP: "TCP", _UDP: "UDP"}
 _SYN_FIN_RST = 0x7
@@ -110,11 +115,13 @@ def dissected(fields: Fields, dissections: Iterable[Dissection]) -> Dissected:
 def dissect(path: Path, protocol: Protocol) -> Iterator[Dissected]:
     """The IPv4 packets of a capture, by one run of tshark that knows nothing of the user's own settings."""
     names = list(dict.fromkeys((*_COMMON, *(name for one in protocol.dissections for name in one.fields))))
-    words = ["tshark", "-n", "-r", str(path), *options(protocol), "-Y", "ip", "-T", "fields", "-E", "aggregator=;"]
+    words = ["tshark", "-n", "-r", str(path), *options(protocol), *_UNASKED, "-T", "fields", "-E", "aggregator=;"]
     with tempfile.TemporaryDirectory(prefix="testbed-") as empty:
         text = commands.run(
             [*words, *(word for name in names for word in ("-e", name))], env={"WIRESHARK_CONFIG_DIR": empty}
         )
     for line in text.splitlines():
         values = zip(names, line.split("\t"), strict=True)
-        yield dissected({name: value.split(";") for name, value in values if value}, protocol.dissections)
+        fields = {name: value.split(";") for name, value in values if value}
+        if "ip.proto" in fields:
+            yield dissected(fields, protocol.dissections)
