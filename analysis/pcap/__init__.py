@@ -110,4 +110,4 @@ def analyse_run(run: Path) -> None:
 
 def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the parent, which ends its pool
-    gc.disable()  # to look through a packet's many small objects for cycles, of which there are none, took a seventh of the time
+    gc.disable()  # to look for cycles (there are none) among a packet's many small objects took a seventh of the time
