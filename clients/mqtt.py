@@ -10,6 +10,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from clients.loop import Loop
 from clients.payloads import Message
 from clients.protocol import PUBLISHER, Assignment, Client, Protocol
+from clients.view import Kind, View
 from testbed.parameters import duration, number
 
 PORT = 1883
@@ -115,6 +116,20 @@ class MqttClient(Client):
             self._loop.call_later(self._parameters.reconnect_delay, self._connect)
 
 
+VIEW = View(
+    dissector="mqtt",
+    title="MQTT",
+    topic=("mqtt.topic",),
+    qos=("mqtt.qos",),
+    message_id=("mqtt.msgid",),
+    filters={  # control packet types: MQTT 3.1.1 (OASIS 2014), table 2.1
+        Kind.RETRANSMISSION: "mqtt.dupflag == 1",
+        Kind.DATA: "mqtt.msgtype == 3",
+        Kind.ACKNOWLEDGEMENT: "mqtt.msgtype in {4 .. 7}",
+        Kind.HANDSHAKE: "mqtt.msgtype in {1, 2, 8 .. 11, 14}",
+    },
+)
+
 PROTOCOLS = {
     "mqtt": Protocol(
         name="mqtt",
@@ -124,6 +139,7 @@ PROTOCOLS = {
         publisher=MqttClient,
         subscriber=MqttClient,
         display_filter="mqtt",
+        views=(VIEW,),
         decode_as=(f"tcp.port=={PORT},mqtt",),
     )
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from clients.loop import Loop
 from clients.payloads import Message
+from clients.view import View
 
 PUBLISHER, SUBSCRIBER = "publisher", "subscriber"
 
@@ -68,7 +69,7 @@ class Client(ABC):
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark.
+    """A protocol's entry: its QoS levels, the servers it needs, its clients and how Wireshark shows it.
 
     `transport` says in words how a payload of a size in bytes travels with the given parameters.
     Two things that virtual time has to know of its clients' and servers' libraries (guest/cures.py): whether one `spins`,
@@ -82,6 +83,7 @@ class Protocol:
     publisher: Callable[[Loop, Assignment], Client]
     subscriber: Callable[[Loop, Assignment], Client]
     display_filter: str
+    views: tuple[View, ...]
     decode_as: tuple[str, ...] = ()
     transport: Callable[[int, dict[str, Any]], str] = lambda size, parameters: "whole"
     spins: bool = False

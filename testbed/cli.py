@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis import wireshark
+from analysis.run import find_cell
 from broker import registry as servers
 from compose import engine, image
 from compose.docker import up
 from guest import kernel
-from testbed import __version__, host, profile, screen, study
+from testbed import __version__, commands, host, profile, screen, study
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
@@ -194,6 +196,13 @@ def _write_report(folder: Path) -> None:
 def report_command(folder: Path) -> None:
     """Draw figures and write report.html of a finished run anew."""
     _write_report(folder.resolve())
+
+
+@app.command("wireshark")
+def wireshark_command(cell: str, side: str = "client-side") -> None:
+    """Open a cell's capture in Wireshark, with the profile of its run."""
+    words, environment = wireshark.command(find_cell(cell, Path("results/latest")), side)
+    commands.run(words, env=environment)
 
 
 @app.command()

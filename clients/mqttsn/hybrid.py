@@ -38,6 +38,7 @@ PROTOCOLS = {
         publisher=mqttsn.make_publisher,
         subscriber=HybridSubscriber,
         display_filter="mqttsn or mqtt",
+        views=(mqttsn.VIEW, mqtt.VIEW),
         decode_as=(mqttsn.DECODE_AS, f"tcp.port=={mqtt.PORT},mqtt"),
         transport=mqttsn.transport,
     )
