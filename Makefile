@@ -7,7 +7,7 @@ PYTHON := .venv/bin/python
 
 # A misspelt variable is an error, not a setting that is passed over in silence.
 GIVEN := $(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
-UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS BASE_IMAGE $(if $(filter report,$(MAKECMDGOALS)),RUN) $(if $(filter wireshark,$(MAKECMDGOALS)),CELL SIDE),$(GIVEN))
+UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS BASE_IMAGE $(if $(filter report,$(MAKECMDGOALS)),RUN) $(if $(filter wireshark,$(MAKECMDGOALS)),CELL SIDE) $(if $(filter compare,$(MAKECMDGOALS)),RUNS),$(GIVEN))
 ifneq ($(UNKNOWN),)
 $(error $(UNKNOWN): no such variable; allowed are $(VARIABLES))
 endif
@@ -16,7 +16,7 @@ lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
 OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 
-.PHONY: help setup run report wireshark up down ps image base-image profiles doctor lint test test-docker bench lock clean
+.PHONY: help setup run report compare wireshark up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -31,6 +31,9 @@ run: setup  ## run a study on a link: make run PROFILE=satcom
 
 report: setup  ## draw figures and write report.html anew: make report RUN=results/latest
 	@$(PYTHON) -m testbed.cli report '$(RUN)'
+
+compare: setup  ## put runs, or the newest of profiles, side by side: make compare RUNS="satcom cnr-10"
+	@$(PYTHON) -m testbed.cli compare $(if $(call given,OUT),--out '$(OUT)') -- $(RUNS)
 
 wireshark: setup  ## open a cell's capture: make wireshark CELL=satcom-mqtt-qos1-gps-r1 SIDE=server-side
 	@$(PYTHON) -m testbed.cli wireshark '$(CELL)' $(if $(SIDE),--side '$(SIDE)')

@@ -198,6 +198,17 @@ def report_command(folder: Path) -> None:
     _write_report(folder.resolve())
 
 
+@app.command("compare")
+def compare_command(words: list[str], out: Path = Path("results")) -> None:
+    """Put runs side by side: a table here, and compare.html."""
+    from analysis import compare, compare_page  # as above
+
+    comparison = compare.compare([compare.find_run(word, out) for word in words])
+    screen.comparison_table(comparison)
+    page = compare_page.write(comparison, out.absolute() / f"compare-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+    screen.console.print(f"side by side in {page}", markup=False, soft_wrap=True)
+
+
 @app.command("wireshark")
 def wireshark_command(cell: str, side: str = "client-side") -> None:
     """Open a cell's capture in Wireshark, with the profile of its run."""
