@@ -24,7 +24,7 @@ help:  ## list the commands
 	@echo; echo "make run takes: $(VARIABLES)"
 
 setup:  ## install what is missing: Debian packages, Python environment, guest kernel
-	@$(SYSTEM_PYTHON) -m testbed.setup
+	@$(SYSTEM_PYTHON) -m testbed.setup $(PURPOSE)
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
@@ -62,6 +62,7 @@ lint: setup  ## check style and types
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m mypy
 
+test: PURPOSE := tests
 test: setup  ## run all tests: make test TESTS=tests/unit runs some
 	@$(PYTHON) -m pytest $(TESTS)
 

@@ -14,6 +14,10 @@ from analysis.report import inline_svg, number, template
 from analysis.statistics import CONFIDENCE
 
 
+_DIFFERENCES = tuple(f"difference_{name}{end}" for name in ("delay_ms", "loss_pct") for end in ("", "_low", "_high"))
+_COLUMNS = ("payload", "protocol", "qos", "run", "folder", "delay_mean_ms", "loss_pct", *_DIFFERENCES)
+
+
 def _panel(axes: Any, rows: list[Row], names: list[str], values: list[list[float | None]], title: str) -> None:
     """A mark for each run in each row, and a line from the least to the greatest."""
     known = [[value for value in some if value is not None] for some in values]
@@ -106,7 +110,7 @@ def _table(comparison: Comparison) -> pd.DataFrame:
                         f"difference_{name}_high": step.interval.high,
                     }
             rows.append(found)
-    return pd.DataFrame(rows).astype({"qos": "Int64"})
+    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype({"qos": "Int64"})
 
 
 def write(comparison: Comparison, folder: Path) -> Path:

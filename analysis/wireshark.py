@@ -16,7 +16,8 @@ from testbed.errors import SetupError, UserError
 from testbed.places import PROJECT
 
 PROFILE = "pubsub-testbed"
-_SCRIPT = PROJECT / "analysis" / "zmtp.lua"
+_SCRIPTS = sorted((PROJECT / "analysis").glob("*.lua"))
+"""Dissectors of our own, for a Wireshark that lacks them."""
 _TCP_RETRANSMISSION = "tcp.analysis.retransmission"
 _BACKGROUNDS = {
     Kind.RETRANSMISSION: "#f7c9a8",
@@ -99,7 +100,8 @@ def write(folder: Path, protocol_names: list[str], hosts: dict[str, str]) -> Non
         (profile / name).write_text(text)
     plugins = folder / "wireshark" / "plugins"
     plugins.mkdir(exist_ok=True)
-    shutil.copy(_SCRIPT, plugins)
+    for script in _SCRIPTS:
+        shutil.copy(script, plugins)
 
 
 def command(cell: Path, side: str = "client-side") -> tuple[list[str], dict[str, str]]:
