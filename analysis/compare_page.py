@@ -13,7 +13,6 @@ from analysis.plots import show_ms
 from analysis.report import inline_svg, number, template
 from analysis.statistics import CONFIDENCE
 
-
 _DIFFERENCES = tuple(f"difference_{name}{end}" for name in ("delay_ms", "loss_pct") for end in ("", "_low", "_high"))
 _COLUMNS = ("payload", "protocol", "qos", "run", "folder", "delay_mean_ms", "loss_pct", *_DIFFERENCES)
 
