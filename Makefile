@@ -9,7 +9,7 @@ PYTHON := .venv/bin/python
 empty :=
 space := $(empty) $(empty)
 GIVEN := $(foreach word,$(subst \$(space),,$(MAKEOVERRIDES)),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word)))))
-UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS BASE_IMAGE $(if $(filter report,$(MAKECMDGOALS)),RUN) $(if $(filter inspect,$(MAKECMDGOALS)),CELL FILTER),$(GIVEN))
+UNKNOWN := $(filter-out $(VARIABLES) SYSTEM_PYTHON TESTS BASE_IMAGE $(if $(filter report,$(MAKECMDGOALS)),RUN) $(if $(filter inspect,$(MAKECMDGOALS)),CELL FILTER) $(if $(filter wireshark,$(MAKECMDGOALS)),CELL SIDE) $(if $(filter compare,$(MAKECMDGOALS)),RUNS),$(GIVEN))
 ifneq ($(UNKNOWN),)
 $(error $(UNKNOWN): no such variable; allowed are $(VARIABLES))
 endif
@@ -18,7 +18,7 @@ lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
 OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 
-.PHONY: help setup run report inspect up down ps image base-image profiles doctor lint test test-docker bench lock clean
+.PHONY: help setup run report inspect compare wireshark up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -26,7 +26,7 @@ help:  ## list the commands
 	@echo; echo "make run takes: $(VARIABLES)"
 
 setup:  ## install what is missing: Debian packages, Python environment, guest kernel
-	@$(SYSTEM_PYTHON) -m testbed.setup
+	@$(SYSTEM_PYTHON) -m testbed.setup $(PURPOSE)
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
@@ -36,6 +36,12 @@ report: setup  ## draw figures and write report.html anew: make report RUN=resul
 
 inspect: setup  ## print a cell's packets: make inspect CELL=satcom-mqtt-qos1-gps-r1 FILTER="mqtt.msgtype == 3"
 	@$(PYTHON) -m testbed.cli inspect '$(CELL)' --filter '$(subst ','\'',$(FILTER))'
+
+compare: setup  ## put runs, or the newest of profiles, side by side: make compare RUNS="satcom cnr-10"
+	@$(PYTHON) -m testbed.cli compare $(if $(call given,OUT),--out '$(OUT)') -- $(RUNS)
+
+wireshark: setup  ## open a cell's capture: make wireshark CELL=satcom-mqtt-qos1-gps-r1 SIDE=server-side
+	@$(PYTHON) -m testbed.cli wireshark '$(CELL)' $(if $(SIDE),--side '$(SIDE)')
 
 up: setup  ## start a cell's containers and leave them running: make up PROFILE=lan
 	@$(PYTHON) -m testbed.cli run --keep $(OPTIONS)
@@ -61,6 +67,7 @@ lint: setup  ## check style and types
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m mypy
 
+test: PURPOSE := tests
 test: setup  ## run all tests: make test TESTS=tests/unit runs some
 	@$(PYTHON) -m pytest $(TESTS)
 

@@ -36,13 +36,8 @@ def sentences(run: Run) -> list[str]:
     """The two sentences; each says something of every payload."""
 
     def sentence(clauses: list[str]) -> str:
-        same = len(set(clauses)) == 1 and len(clauses) > 1
-        told = (
-            [clauses[0]]
-            if same
-            else [f"with {name}, {clause}" for name, clause in zip(run.payloads, clauses, strict=True)]
-        )
-        text = "; ".join(told)
-        return f"{text[0].upper()}{text[1:]}."
+        names = ["every payload"] if len(run.payloads) > 1 and len(set(clauses)) == 1 else run.payloads
+        told = "; ".join(f"with {name}, {clause}" for name, clause in zip(names, clauses, strict=False))
+        return f"{told[:1].upper()}{told[1:]}."
 
     return [sentence([look(run.of_payload(payload)) for payload in run.payloads]) for look in (_delay, _loss)]

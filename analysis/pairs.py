@@ -65,7 +65,7 @@ def worse(series: Series) -> list[Worse]:
 
     A p-value counts below ALPHA divided by the number of pairs (Bonferroni), so that pairs are seldom named by chance.
     """
-    rows = table(series).assign(alpha=lambda table: ALPHA / len(table))
+    rows = table(series).assign(alpha=lambda table: ALPHA / max(1, len(table)))
     told = {
         str(name): [words for look in (_lost_more, _slower) if (words := look(series, pair))]
         for name, pair in rows.iterrows()

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from analysis import figures, findings, pairs, pcap, published, statements, statistics, style, warnings, wire
@@ -18,7 +18,7 @@ from testbed.units import show_duration
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def _number(value: float | None, digits: int = 1) -> str:
+def number(value: float | None, digits: int = 1) -> str:
     if value is None or value != value:
         return "–"
     return f"{value:,.{digits if abs(value) < 10_000 else 0}f}"
@@ -30,7 +30,7 @@ def _p(value: float | None) -> str:
 
 
 def _interval(interval: statistics.Interval | None, digits: int = 2) -> str:
-    return "" if interval is None else f"{_number(interval.low, digits)} to {_number(interval.high, digits)}"
+    return "" if interval is None else f"{number(interval.low, digits)} to {number(interval.high, digits)}"
 
 
 def inline_svg(path: Path, alt: str) -> Markup:
@@ -50,9 +50,9 @@ def _delay(series: Series, use_mean: bool) -> str:
     if not len(series.delays):
         return "–"
     if use_mean:
-        return f"{_number(series.mean_ms)} ± {_number(float(series.delays.std(ddof=1)))}"
+        return f"{number(series.mean_ms)} ± {number(float(series.delays.std(ddof=1)))}"
     low, middle, high = statistics.percentiles(series.delays, 25, 50, 75)
-    return f"{_number(middle)} ({_number(low)} to {_number(high)})"
+    return f"{number(middle)} ({number(low)} to {number(high)})"
 
 
 def _repeats(series: Series, column: str) -> str:
@@ -70,19 +70,19 @@ def _row(series: Series, use_mean: bool) -> dict[str, Any]:
         "all_ready": sum(cell.ready for cell in series.cells) == clients,
         "status": series.status,
         "sent": f"{series.sent:,}" if series.sent else "–",
-        "loss": _number(series.loss_pct, 2),
+        "loss": number(series.loss_pct, 2),
         "loss_interval": _interval(statistics.loss_interval(series.lost, series.sent)),
         "headline": _delay(series, use_mean),
         "headline_interval": _repeats(series, "delay_mean_ms" if use_mean else "delay_median_ms"),
-        "mean": _number(series.mean_ms),
+        "mean": number(series.mean_ms),
         "mean_interval": _repeats(series, "delay_mean_ms"),
-        "p95": _number(p95),
-        "p99": _number(p99),
-        "max": _number(float(delays.max()) if len(delays) else None),
-        "jitter": _number(statistics.mean(series.of_repeats("jitter_mean_ms"))),
+        "p95": number(p95),
+        "p99": number(p99),
+        "max": number(float(delays.max()) if len(delays) else None),
+        "jitter": number(statistics.mean(series.of_repeats("jitter_mean_ms"))),
         "out_of_order": series.total("out_of_order"),
         "duplicates": series.total("duplicates"),
-        "bytes_each": _number(size / len(delays), 0) if size is not None and len(delays) else "–",
+        "bytes_each": number(size / len(delays), 0) if size is not None and len(delays) else "–",
     }
 
 
@@ -107,8 +107,8 @@ def _beside(series: Series) -> dict[str, Any]:
     interval = statistics.loss_interval(series.lost, series.sent)
     return {
         "label": series.label,
-        "ours": _number(ours, 2),
-        "published": _number(known, 2),
+        "ours": number(ours, 2),
+        "published": number(known, 2),
         "difference": f"{ours - known:+.2f}".replace("-", "−") if ours is not None and known is not None else "–",
         "inside": known is not None and interval is not None and interval.low <= known <= interval.high,
     }
@@ -122,7 +122,7 @@ def _channels(cell: CellResult) -> list[dict[str, Any]]:
             "interface": interface,
             "packets": f"{one['packets']:,}",
             "dropped": f"{one['dropped']:,}",
-            "loss": _number(one["loss_pct"], 2),
+            "loss": number(one["loss_pct"], 2),
             "interval": f"{one['loss_99_pct'][0]:.2f} to {one['loss_99_pct'][1]:.2f}" if one["loss_99_pct"] else "",
             "left": cell.facts["channel"]["after"][interface].get("qlen", 0),
         }
@@ -130,15 +130,15 @@ def _channels(cell: CellResult) -> list[dict[str, Any]]:
     ]
 
 
-def _parameters(run: Run) -> dict[str, str]:
-    """What protocols and servers were set to, with units."""
+def parameters_of(run: Run) -> dict[str, dict[str, str]]:
+    """What each protocol and server was set to, with units."""
     found = {}
     for series in run.series:
         plan = series.cells[0].plan
         found[series.protocol] = parameters.show(protocols.get(series.protocol).parameters, plan["parameters"])
         for name, given in plan["servers"].items():
             found[name] = parameters.show(servers.get(name).settings, given)
-    return {name: ", ".join(f"{key} {value}" for key, value in given.items()) for name, given in found.items()}
+    return found
 
 
 def _context(run: Run) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _context(run: Run) -> dict[str, Any]:
         "wire": wire.tables(run),
         "channels": [row for cell in run.cells for row in _channels(cell)],
         "commands": first.facts.get("channel", {}).get("commands", []) if first else [],
-        "parameters": _parameters(run),
+        "parameters": parameters_of(run),
         "ok": sum(cell.row["status"] == "ok" for cell in run.cells),
         "percent": f"{100 * statistics.CONFIDENCE:g} %",
         "alpha": statistics.ALPHA,
@@ -171,10 +171,8 @@ def _context(run: Run) -> dict[str, Any]:
     }
 
 
-def write(folder: Path) -> Path:
-    """Draw the figures and write report.html into a run's folder; returns its path. Raises UserError if it is no run."""
-    pcap.analyse_run(folder)
-    run = load(folder)
+def template(name: str) -> Template:
+    """A page's template."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -182,10 +180,17 @@ def write(folder: Path) -> Path:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    return environment.get_template(name)
+
+
+def write(folder: Path) -> Path:
+    """Draw the figures and write report.html into a run's folder; returns its path. Raises UserError if it is no run."""
+    pcap.analyse_run(folder)
+    run = load(folder)
     with figures.drawing(run) as drawn:
-        context, template = _context(run), environment.get_template("report.html.j2")
+        context, page = _context(run), template("report.html.j2")
         shown = [(one, inline_svg(folder / "figures" / f"{one.name}.svg", one.alt)) for one in drawn]
-    html = template.render(context, figures=shown)
+    html = page.render(context, figures=shown)
     path, fresh = folder / "report.html", folder / "report.html.new"
     fresh.write_text(html)
     fresh.replace(path)

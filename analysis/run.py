@@ -169,3 +169,12 @@ def load(folder: Path) -> Run:
         cell = CellResult(plan, row, facts, _messages(own, go_ns), pcap.known(own))
         found.setdefault(key, Series(*key)).cells.append(cell)
     return Run(folder, manifest, list(found.values()))
+
+
+def find_cell(text: str, latest: Path) -> Path:
+    """The folder of a cell, named by its identity in the run `latest`, or by its path. Raises UserError."""
+    for folder in (latest / "cells" / text, Path(text)):
+        if (folder / "cell.json").exists():
+            return folder.resolve()
+    known = sorted(path.parent.name for path in latest.glob("cells/*/cell.json"))
+    raise UserError(f"CELL: {text!r}: allowed is a cell's folder, or of {latest}: {', '.join(known) or 'none'}")

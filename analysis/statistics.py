@@ -103,6 +103,31 @@ def repeats_interval(values: Sequence[float]) -> Interval | None:
     return Interval(float(drawn.confidence_interval.low), float(drawn.confidence_interval.high))
 
 
+def loss_difference(lost: int, sent: int, lost_before: int, sent_before: int) -> Interval | None:
+    """Of two losses, in percentage points: Newcombe's hybrid score interval (1998, method 10), from Wilson's of each."""
+    now, before = loss_interval(lost, sent), loss_interval(lost_before, sent_before)
+    if now is None or before is None:
+        return None
+    share, share_before = 100 * lost / sent, 100 * lost_before / sent_before
+    step = share - share_before
+    down, up = (
+        np.hypot(share - now.low, before.high - share_before),
+        np.hypot(now.high - share, share_before - before.low),
+    )
+    return Interval(float(step - down), float(step + up))
+
+
+def mean_difference(values: Floats, before: Floats) -> Interval | None:
+    """Of the means of `values` and `before`, in their unit: Welch's t interval (1947); None for fewer than two values."""
+    if len(values) < 2 or len(before) < 2:
+        return None
+    step = float(values.mean() - before.mean())
+    if not np.ptp(values) and not np.ptp(before):
+        return Interval(step, step)
+    interval = stats.ttest_ind(values, before, equal_var=False).confidence_interval(CONFIDENCE)
+    return Interval(float(interval.low), float(interval.high))
+
+
 def percentiles(values: Floats, *wanted: float) -> list[float | None]:
     """Percentiles in the values' unit; None where there are no values."""
     return [float(value) for value in np.percentile(values, wanted)] if len(values) else [None for _ in wanted]

@@ -17,6 +17,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8
 
 _TINTS = {-1: 0.35, 1: 0.25, 2: 0.5}
 _DASHES = {-1: (0, (1, 1)), 1: (0, (5, 1.5)), 2: (0, (4, 1.5, 1, 1.5))}
+MARKS = ("o", "D", "s", "v", "^", "P", "X")
+"""Marks of runs that are put side by side."""
 _MARKERS = {-1: "v", 0: "o", 1: "s", 2: "D", None: "o"}
 
 SEQUENTIAL, DIVERGING = "Blues", "PuOr_r"

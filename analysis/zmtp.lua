@@ -19,6 +19,7 @@ local fields = {
   length = ProtoField.uint64("zmtp.length", "Length"),
   name = ProtoField.string("zmtp.command", "Command name"),
   body = ProtoField.bytes("zmtp.body", "Body"),
+  topic = ProtoField.string("zmtp.topic", "Topic"),
 }
 zmtp.fields = fields
 local bad = ProtoExpert.new("zmtp.bad", "Not a ZMTP frame", expert.group.MALFORMED, expert.severity.ERROR)
@@ -62,6 +63,10 @@ local function frame(buffer, tree)
   end
   tree:add(fields.body, buffer(header))
   if bit.band(flags, COMMAND) == 0 then
+    local topic = buffer(header):string():match("^\1?([%w/_-]+) ") -- the testbed's messages; after a 1: a subscription
+    if topic then
+      tree:add(fields.topic, buffer(header), topic)
+    end
     return "Message"
   end
   local name = buffer(header + 1, buffer(header, 1):uint())

@@ -9,8 +9,10 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from clients.loop import Loop
 from clients.mqtt_packets import DISSECTION
+from clients.packets import Kind
 from clients.payloads import Message
 from clients.protocol import PUBLISHER, Assignment, Client, Protocol
+from clients.view import View
 from testbed.parameters import duration, number
 
 PORT = 1883
@@ -116,6 +118,20 @@ class MqttClient(Client):
             self._loop.call_later(self._parameters.reconnect_delay, self._connect)
 
 
+VIEW = View(
+    dissector="mqtt",
+    title="MQTT",
+    topic=("mqtt.topic",),
+    qos=("mqtt.qos",),
+    message_id=("mqtt.msgid",),
+    filters={  # control packet types: MQTT 3.1.1 (OASIS 2014), table 2.1
+        Kind.RETRANSMISSION: "mqtt.dupflag == 1",
+        Kind.DATA: "mqtt.msgtype == 3",
+        Kind.ACKNOWLEDGEMENT: "mqtt.msgtype in {4 .. 7}",
+        Kind.HANDSHAKE: "mqtt.msgtype in {1, 2, 8 .. 11, 14}",
+    },
+)
+
 PROTOCOLS = {
     "mqtt": Protocol(
         name="mqtt",
@@ -126,6 +142,7 @@ PROTOCOLS = {
         subscriber=MqttClient,
         display_filter="mqtt",
         dissections=(DISSECTION,),
+        views=(VIEW,),
         decode_as=(f"tcp.port=={PORT},mqtt",),
     )
 }

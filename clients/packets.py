@@ -9,15 +9,15 @@ Fields = Mapping[str, Sequence[str]]
 
 
 class Kind(StrEnum):
-    """What a packet is for."""
+    """What a packet is for; one that is for several things is of the first kind."""
 
+    RETRANSMISSION = "retransmission"
+    REPAIR = "repair"
+    REPAIR_REQUEST = "repair request"
     DATA = "data"
     ACKNOWLEDGEMENT = "acknowledgement"
     HANDSHAKE = "handshake"
     CONTROL = "control"  # keep-alive, state of a sender, congestion control
-    RETRANSMISSION = "retransmission"
-    REPAIR_REQUEST = "repair request"
-    REPAIR = "repair"
     TCP_HANDSHAKE = "TCP handshake"
     TCP_ACKNOWLEDGEMENT = "TCP acknowledgement"
     OTHER = "other"

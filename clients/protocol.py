@@ -8,6 +8,7 @@ from typing import Any
 from clients.loop import Loop
 from clients.packets import Dissection
 from clients.payloads import Message
+from clients.view import View
 
 PUBLISHER, SUBSCRIBER = "publisher", "subscriber"
 
@@ -69,7 +70,7 @@ class Client(ABC):
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol's entry: its QoS levels, the servers it needs, its clients, its filter in Wireshark and its packets.
+    """A protocol's entry: its QoS levels, the servers it needs, its clients, its packets and how Wireshark shows it.
 
     `transport` says in words how a payload of a size in bytes travels with the given parameters.
     `effort` is about how much wall time a cell takes beside one of MQTT; the dearest start first.
@@ -85,6 +86,7 @@ class Protocol:
     subscriber: Callable[[Loop, Assignment], Client]
     display_filter: str
     dissections: tuple[Dissection, ...]
+    views: tuple[View, ...]
     decode_as: tuple[str, ...] = ()
     transport: Callable[[int, dict[str, Any]], str] = lambda size, parameters: "whole"
     effort: int = 1

@@ -14,8 +14,10 @@ import zmq
 
 from clients import zeromq_packets
 from clients.loop import Loop
+from clients.packets import Kind
 from clients.payloads import Message
 from clients.protocol import Assignment, Client, Protocol
+from clients.view import View
 from clients.zeromq_transport import (
     DOWNLINK,
     NORM,
@@ -214,6 +216,32 @@ class NormSubscriber(_Subscriber):
     transport, parameters = NORM, NormParameters
 
 
+_ZMTP = View(
+    dissector="zmtp",
+    title="ZMTP",
+    topic=("zmtp.topic",),
+    filters={  # flags: RFC 23/ZMTP, "Framing"
+        Kind.DATA: "zmtp.flags.command == 0",
+        Kind.HANDSHAKE: "zmtp.version || zmtp.flags.command == 1",
+    },
+)
+_PGM = View(
+    dissector="pgm",
+    title="PGM",
+    message_id=("pgm.spm.sqn", "pgm.nak.sqn"),
+    filters={  # packet types: RFC 3208, section 8.1
+        Kind.REPAIR: "pgm.hdr.type == 5",
+        Kind.REPAIR_REQUEST: "pgm.hdr.type in {8 .. 10}",
+        Kind.DATA: "pgm.hdr.type == 4",
+    },
+)
+_NORM = View(
+    dissector="norm",
+    title="NORM",
+    message_id=("norm.sequence",),
+    filters={Kind.REPAIR_REQUEST: "norm.type == 4", Kind.DATA: "norm.type == 2"},  # RFC 5740, section 4.1
+)
+
 PROTOCOLS = {
     "zmq-tcp": Protocol(
         name="zmq-tcp",
@@ -224,6 +252,7 @@ PROTOCOLS = {
         subscriber=TcpSubscriber,
         display_filter="zmtp",
         dissections=(zeromq_packets.ZMTP,),
+        views=(_ZMTP,),
         decode_as=("tcp.port==5556-5557,zmtp",),
         reads_tsc=_READS_TSC,
     ),
@@ -236,6 +265,7 @@ PROTOCOLS = {
         subscriber=PgmSubscriber,
         display_filter="pgm",
         dissections=(zeromq_packets.PGM,),
+        views=(_PGM,),
         decode_as=("udp.port==5558-5559,pgm",),
         effort=4,
         spins=True,
@@ -250,6 +280,7 @@ PROTOCOLS = {
         subscriber=NormSubscriber,
         display_filter="norm",
         dissections=(zeromq_packets.NORM,),
+        views=(_NORM,),
         decode_as=(f"udp.port=={NORM_PORT}-{NORM_PORT + 120},norm",),
         effort=8,
         spins=True,

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis import wireshark
+from analysis.run import find_cell
 from broker import registry as servers
 from compose import engine, image
 from compose.docker import up
 from guest import kernel
-from testbed import __version__, host, profile, screen, study
+from testbed import __version__, commands, host, profile, screen, study
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
@@ -199,9 +201,27 @@ def report_command(folder: Path) -> None:
 @app.command("inspect")
 def inspect_command(cell: str, display_filter: Annotated[str, typer.Option("--filter")] = "") -> None:
     """Print a cell's packets, a line each: when, how long over the channel, who to whom, what."""
-    from analysis.pcap import cells, inspect
+    from analysis.pcap import inspect  # as above
 
-    inspect.show(inspect.lines(cells.find(cell), display_filter), screen.console)
+    inspect.show(inspect.lines(find_cell(cell, Path("results/latest")), display_filter), screen.console)
+
+
+@app.command("compare")
+def compare_command(words: list[str], out: Path = Path("results")) -> None:
+    """Put runs side by side: a table here, and compare.html."""
+    from analysis import compare, compare_page  # as above
+
+    comparison = compare.compare([compare.find_run(word, out) for word in words])
+    screen.comparison_table(comparison)
+    page = compare_page.write(comparison, out.absolute() / f"compare-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+    screen.console.print(f"side by side in {page}", markup=False, soft_wrap=True)
+
+
+@app.command("wireshark")
+def wireshark_command(cell: str, side: str = "client-side") -> None:
+    """Open a cell's capture in Wireshark, with the profile of its run."""
+    words, environment = wireshark.command(find_cell(cell, Path("results/latest")), side)
+    commands.run(words, env=environment)
 
 
 @app.command()

@@ -131,9 +131,14 @@ class Fabric:
     clients: dict[str, Host]
 
 
+def addresses(client_names: list[str]) -> dict[str, str]:
+    """The address of each host, by name: the server at .1 and clients from .2 on."""
+    return {name: f"{SUBNET}.{number}" for number, name in enumerate(["server", *client_names], start=1)}
+
+
 @contextmanager
 def fabric(client_names: list[str], sysctls: dict[str, str]) -> Iterator[Fabric]:
-    """A server at .1 and clients from .2 on, each with `sysctls` set in its namespace. Gone after the `with`."""
+    """A server and clients at their addresses(), each with `sysctls` set in its namespace. Gone after the `with`."""
     with ExitStack() as stack:
 
         def namespace() -> int:
@@ -142,8 +147,7 @@ def fabric(client_names: list[str], sysctls: dict[str, str]) -> Iterator[Fabric]
             return fd
 
         switch = Host("switch", "", namespace())
-        names = ["server", *client_names]
-        hosts = [Host(name, f"{SUBNET}.{number}", namespace()) for number, name in enumerate(names, start=1)]
+        hosts = [Host(name, address, namespace()) for name, address in addresses(client_names).items()]
         with switch.entered():
             commands.run(["ip", "-batch", "-"], stdin=_links(len(hosts), [host.fd for host in hosts]))
         for host in hosts:

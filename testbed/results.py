@@ -8,10 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import messages
+from analysis import messages, wireshark
 from analysis.channel import loss
-from testbed.cell import Cell
+from testbed.cell import Cell, host_names
 from testbed.errors import UserError
+from testbed.netns import addresses
 from testbed.plan import Plan
 
 _IDENTITY = ("study", "profile", "protocol", "qos", "payload", "clients", "repeat", "seed", "runtime", "channel")
@@ -51,6 +52,8 @@ class Results:
         except OSError as error:
             raise UserError(f"OUT: {str(out)!r}: {error.strerror}; allowed is a folder that can be written") from error
         _replace(self.folder / "plan.json", json.dumps(plan.to_json(), indent=1))
+        hosts = addresses(host_names(plan.cells[0].clients))
+        wireshark.write(self.folder, [cell.protocol for cell in plan.cells], hosts)
 
     def cell_folder(self, cell: Cell) -> Path:
         """Where a cell's files go."""

@@ -1,13 +1,16 @@
 """What the terminal shows: the plan, live progress, the result table."""
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from analysis import published
+
+if TYPE_CHECKING:  # matplotlib loads slowly
+    from analysis.compare import Comparison, Step
 from testbed.netem import describe
 from testbed.plan import Plan
 from testbed.profile import Profile
@@ -102,6 +105,35 @@ def result_table(plan: Plan, rows: list[dict[str, Any]]) -> None:
             row["status"],
         )
     console.print(table)
+
+
+def comparison_table(comparison: "Comparison") -> None:
+    """Mean delay and loss of each series in each run, and the differences from the first run with their intervals."""
+    table = Table(title=" beside ".join(comparison.names), header_style="bold")
+    table.add_column("protocol")
+    table.add_column("payload")
+    for number, name in enumerate(comparison.names):
+        for title in ("mean ms", "difference", "lost %", "difference"):
+            if number or title != "difference":
+                table.add_column(f"{name}\n{title}", justify="right")
+    for row in comparison.rows:
+        words = []
+        for number, series in enumerate(row.series):
+            for value, step, digits in (
+                (series and series.mean_ms, number and row.delay_step(number), 1),
+                (series and series.loss_pct, number and row.loss_step(number), 2),
+            ):
+                words.append(_number(value, digits))
+                words += [_difference(step or None, digits)] if number else []
+        table.add_row(row.label, row.key[0], *words)
+    console.print(table)
+
+
+def _difference(step: "Step | None", digits: int) -> str:
+    if step is None:
+        return "–"
+    interval = step.interval and f"\n{_number(step.interval.low, digits)} to {_number(step.interval.high, digits)}"
+    return f"{step.size:+,.{digits}f}{interval or ''}"
 
 
 def profile_table(profiles: list[Profile]) -> None:

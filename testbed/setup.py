@@ -34,6 +34,9 @@ PACKAGES = {
 }
 """Debian packages and what each is for."""
 
+TEST_PACKAGES = {"chromium": "to look at the report as a reader does"}
+"""What the tests need besides; `make test` installs them, `make run` does not."""
+
 _PROGRAMS = {"pkg-config": "pkg-config", "golang-go": "go"}
 """Packages that are not needed where their program is: pkgconf has a pkg-config too, Go often comes from elsewhere."""
 
@@ -48,15 +51,15 @@ def say(text: str) -> None:
     print(f"[{time.monotonic() - _begin:4.0f} s] {text}", file=sys.stderr, flush=True)
 
 
-def missing_packages() -> list[str]:
-    """Those of PACKAGES that are not installed."""
-    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n", *PACKAGES]
+def missing_packages(wanted: dict[str, str] = PACKAGES) -> list[str]:
+    """Those of the packages that are not installed."""
+    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n", *wanted]
     try:
         lines = commands.run(query)
     except commands.CommandError as error:  # it exits with 1 if it does not know one of them
         lines = error.output
     have = {line.split()[0] for line in lines.splitlines() if line.endswith(" installed")}
-    return [name for name in PACKAGES if name not in have and not shutil.which(_PROGRAMS.get(name, ""))]
+    return [name for name in wanted if name not in have and not shutil.which(_PROGRAMS.get(name, ""))]
 
 
 def apt_command(names: list[str]) -> list[str]:
@@ -74,14 +77,14 @@ def apt_command(names: list[str]) -> list[str]:
     ]
 
 
-def _install_packages() -> None:
-    names = missing_packages()
+def _install_packages(wanted: dict[str, str]) -> None:
+    names = missing_packages(wanted)
     if not names:
         return
     if os.geteuid() and not shutil.which("sudo"):
         raise SetupError(f"packages are missing and there is no sudo; as root: apt-get install {' '.join(names)}")
     for name in names:
-        say(f"Debian package {name}: {PACKAGES[name]}")
+        say(f"Debian package {name}: {wanted[name]}")
     install = apt_command(names)
     commands.run([*install[: install.index("install")], "update"])
     service = "mosquitto" in names and not Path("/lib/systemd/system/mosquitto.service").exists()
@@ -135,10 +138,10 @@ def _side_by_side(steps: list[Callable[[], None]]) -> None:
         raise errors[0]
 
 
-def main() -> int:
-    """Install everything; returns the exit code."""
+def main(purpose: str = "") -> int:
+    """Install everything, for the purpose `tests` also what those need; returns the exit code."""
     try:
-        _install_packages()
+        _install_packages(PACKAGES | (TEST_PACKAGES if purpose == "tests" else {}))
         _side_by_side([_install_venv, _install_guest, lambda: bisquitt.build(say)])
     except SetupError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
@@ -147,4 +150,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -59,14 +59,3 @@ def load(folder: Path) -> Recorded:
     if found is None or "go_ns" not in facts:
         raise UserError(f"CELL: '{folder}': it did not come to its end: {facts.get('error', 'it is in no plan')}")
     return Recorded(folder, cell_from_json(found), facts)
-
-
-def find(name: str) -> Path:
-    """The folder of a cell of the latest run, by its name, or of any, by its path. Raises UserError."""
-    if "/" in name:
-        return Path(name).resolve()
-    latest = Path("results/latest/cells")
-    if not name or not (latest / name).is_dir():
-        known = ", ".join(sorted(folder.name for folder in latest.glob("*"))) or "none: there is no run yet"
-        raise UserError(f"CELL: {name!r}: no such cell in results/latest; allowed are {known}; or the path of a cell")
-    return (latest / name).resolve()

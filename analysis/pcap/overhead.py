@@ -14,7 +14,7 @@ from clients.packets import Kind
 LAYERS = ("Ethernet", "IP", "transport", "sent again", "protocol", "payload")
 _ETHERNET = 14  # bytes of header (IEEE 802.3); the check sequence and preamble are not on an emulated wire
 _CHUNK_HEADER = chunks.SMALLEST - 1
-_RANK = (Kind.DATA, Kind.REPAIR, Kind.REPAIR_REQUEST, Kind.HANDSHAKE, Kind.ACKNOWLEDGEMENT, Kind.CONTROL, Kind.OTHER)
+_ORDER = list(Kind)
 
 
 def kind_of(packet: Packet, go: int) -> Kind | None:
@@ -29,7 +29,7 @@ def kind_of(packet: Packet, go: int) -> Kind | None:
     if (segment and segment.again) or (pdus and all(pdu.duplicate for pdu in pdus)):
         return Kind.RETRANSMISSION
     if pdus:
-        kind = min((pdu.kind for pdu in pdus), key=_RANK.index)
+        kind = min((pdu.kind for pdu in pdus), key=_ORDER.index)
         return Kind.HANDSHAKE if kind == Kind.DATA and packet.crossing.sent < go else kind
     if segment:
         return None if packet.seen.carried else Kind.TCP_ACKNOWLEDGEMENT

@@ -9,11 +9,27 @@ from clients.mqttsn.packets import DISSECTION
 from clients.mqttsn.publisher import ConnectionlessPublisher, Publisher
 from clients.mqttsn.session import PORT, Parameters, Session
 from clients.mqttsn.subscriber import Subscriber
+from clients.packets import Kind
 from clients.protocol import Assignment, Protocol
+from clients.view import View
 
 QOS = (-1, 0, 1, 2)
 SERVERS = ("mosquitto", "mqttsn-gateway")
 DECODE_AS = f"udp.port=={PORT},mqttsn"
+
+VIEW = View(
+    dissector="mqttsn",
+    title="MQTT-SN",
+    topic=("mqttsn.topic", "mqttsn.topic.name.or.id", "mqttsn.topic.id"),
+    qos=("mqttsn.qos",),
+    message_id=("mqttsn.msg.id",),
+    filters={  # message types: MQTT-SN 1.2 (IBM 2013), table 3
+        Kind.RETRANSMISSION: "mqttsn.dup == 1",
+        Kind.DATA: "mqttsn.msg.type == 0x0c",
+        Kind.ACKNOWLEDGEMENT: "mqttsn.msg.type in {0x0d .. 0x10}",
+        Kind.HANDSHAKE: "mqttsn.msg.type in {0x00 .. 0x0b, 0x12 .. 0x15, 0x18}",
+    },
+)
 
 
 def part(parameters: dict[str, Any], kind: type) -> dict[str, Any]:
@@ -42,6 +58,7 @@ PROTOCOLS = {
         subscriber=Subscriber,
         display_filter="mqttsn",
         dissections=(DISSECTION,),
+        views=(VIEW,),
         decode_as=(DECODE_AS,),
         transport=transport,
     )

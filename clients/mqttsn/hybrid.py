@@ -40,6 +40,7 @@ PROTOCOLS = {
         subscriber=HybridSubscriber,
         display_filter="mqttsn or mqtt",
         dissections=(packets.DISSECTION, mqtt_packets.DISSECTION),
+        views=(mqttsn.VIEW, mqtt.VIEW),
         decode_as=(mqttsn.DECODE_AS, f"tcp.port=={mqtt.PORT},mqtt"),
         transport=mqttsn.transport,
     )

@@ -128,4 +128,8 @@ def test_ctrl_c_leaves_nothing_behind_and_keeps_what_finished(tmp_path, scratch)
     assert (result.summary.status == "ok").sum() >= 2
     assert len(result.summary) < 120
     assert result.manifest["cells"]
+    assert (
+        f"The run was interrupted: {len(result.summary)} of 120 cells finished."
+        in (result.folder / "report.html").read_text()
+    )
     assert left_behind(scratch) == ([], [])

@@ -1,17 +1,19 @@
-"""report.html: whole, self-contained, and fit for a screen of any width (in Chromium, where it is installed)."""
+"""report.html and compare.html: whole, self-contained, and fit for a screen of any width (in Chromium)."""
 
 import html
 import json
 import re
 import shutil
 import subprocess
+import sys
 
+import pandas as pd
 import pytest
 from runs import run
 
 from testbed.places import PROJECT
 
-KINDS = ("delay", "loss", "ecdf", "box", "time", "wire")
+KINDS = ("delay", "loss", "ecdf", "box", "time", "wire", "pairs")
 CHROMIUM = shutil.which("chromium")
 QUIET = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", *QUIET, "--disable-sync", "--enable-logging=stderr"]
@@ -25,6 +27,8 @@ document.querySelector("iframe").addEventListener("load", event => {{
   document.querySelector("#seen").textContent = JSON.stringify({{
     width: root.clientWidth, content: root.scrollWidth,
     figures: figures.map(box => [box.left, box.right, box.height]),
+    paper: getComputedStyle(page.body).backgroundColor.match(/\\d+/g).map(Number),
+    named: [...page.querySelectorAll("figure svg")].every(svg => svg.getAttribute("aria-label").length > 40),
     resources: event.target.contentWindow.performance.getEntriesByType("resource").map(one => one.name),
   }});
 }});
@@ -97,17 +101,48 @@ def test_a_folder_without_results_is_an_error_in_a_line(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
-@pytest.mark.parametrize("width", [390, 1280])
-def test_a_browser_shows_the_whole_report(page, width, tmp_path):
+@pytest.fixture(scope="module")
+def compared(tiny, out):
+    """The folder of the tiny run beside itself."""
+    words = [sys.executable, "-m", "testbed.cli", "compare", "--out", str(out), tiny.folder.name, str(tiny.folder)]
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    (folder,) = out.glob("compare-*")
+    assert f"side by side in {folder}/compare.html" in done.stdout
+    return folder
+
+
+def test_runs_side_by_side_are_a_table_and_a_page(tiny, compared):
+    table = pd.read_csv(compared / "compare.csv")
+    assert len(table) == 2 * len(tiny.summary) / 2  # two runs, two repeats in each row
+    assert set(table.query("run == '2 satcom'").difference_delay_ms) == {0}
+    assert "The runs were told the same." in (compared / "compare.html").read_text()
+
+
+@pytest.mark.parametrize("words", [["satcom", "no/run"], ["satcom"]])
+def test_what_cannot_be_compared_is_a_user_error(tiny, out, words):
+    words = [sys.executable, "-m", "testbed.cli", "compare", "--out", str(out), *words]
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("RUNS: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: make test installs it")
+@pytest.mark.parametrize(
+    ("which", "width", "dark"), [("report", 390, True), ("report", 1280, False), ("compare", 390, False)]
+)
+def test_a_browser_shows_the_whole_page(page, compared, which, width, dark, tmp_path):
+    text = page if which == "report" else (compared / "compare.html").read_text()
     frame = tmp_path / "frame.html"
-    frame.write_text(FRAME.format(width=width, page=html.escape(page)))
+    frame.write_text(FRAME.format(width=width, page=html.escape(text)))
     words = [
         CHROMIUM,
         *FLAGS,
         "--virtual-time-budget=5000",
         f"--user-data-dir={tmp_path}/profile",
         f"--window-size={width + 200},1000",
+        f"--blink-settings=preferredColorScheme={0 if dark else 1}",
         "--dump-dom",
     ]
     done = subprocess.run([*words, frame.as_uri()], capture_output=True, text=True, timeout=120, check=True)
@@ -116,5 +151,7 @@ def test_a_browser_shows_the_whole_report(page, width, tmp_path):
     assert seen["width"] >= width - 20  # a scroll bar
     assert seen["content"] <= seen["width"]
     assert [name for name in seen["resources"] if not name.startswith("data:")] == []
-    assert len(seen["figures"]) == len(KINDS) * 2
+    assert len(seen["figures"]) == text.count("<figure ")
     assert all(0 <= left < right <= seen["width"] and height > 60 for left, right, height in seen["figures"])
+    assert (sum(seen["paper"]) < 3 * 64) == dark
+    assert seen["named"]

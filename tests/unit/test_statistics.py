@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis import statistics
 from analysis.statistics import headline, loss_interval, repeats_interval
 
 RANDOM = np.random.default_rng(1)
@@ -63,3 +64,19 @@ def test_bootstrap_over_repeats_is_repeatable_and_holds_the_mean():
     assert 10 <= interval.low < 12 < interval.high <= 15
     assert repeats_interval([5.0]) is None
     assert repeats_interval([5.0, 5.0]).high == 5.0
+
+
+def test_difference_of_losses_is_newcombes():
+    """Newcombe (Statistics in Medicine 17, 1998), table II, method 10: 56/70 and 48/80."""
+    interval = statistics.loss_difference(56, 70, 48, 80)
+    assert (interval.low, interval.high) == pytest.approx((5.24, 33.39), abs=0.005)
+    assert statistics.loss_difference(0, 0, 1, 2) is None
+
+
+def test_difference_of_means_is_welchs():
+    interval = statistics.mean_difference(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0, 4.0]))
+    assert (interval.low, interval.high) == pytest.approx(
+        (-2.73, 1.73), abs=0.01
+    )  # -0.5 ± 0.866 · t with 4.96 degrees of freedom
+    assert statistics.mean_difference(np.array([5.0, 5.0]), np.array([2.0, 2.0])) == statistics.Interval(3, 3)
+    assert statistics.mean_difference(np.array([5.0]), np.array([2.0, 2.0])) is None
