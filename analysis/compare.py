@@ -66,7 +66,7 @@ def _samples(*both: Series) -> list[Floats]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SideBySide:
     """Runs, what each is called, and their rows in the order of the first run that has them."""
 
     runs: list[Run]
@@ -123,7 +123,7 @@ def find_run(word: str, results: Path) -> Path:
     raise UserError(f"RUNS: {word!r}: allowed are folders of results, like results/latest, or profiles that were run")
 
 
-def compare(folders: list[Path]) -> Comparison:
+def compare(folders: list[Path]) -> SideBySide:
     """Put the runs in `folders` side by side, the first being what the others are compared with. Raises UserError."""
     if len(folders) < 2:
         raise UserError("RUNS: allowed are two runs or more, like RUNS='results/a results/b'")
@@ -133,4 +133,4 @@ def compare(folders: list[Path]) -> Comparison:
         names = [f"{number} {name}" for number, name in enumerate(names, start=1)]
     keyed: list[dict[Key, Series]] = [{(one.payload, one.protocol, one.qos): one for one in run.series} for run in runs]
     keys = dict.fromkeys(key for some in keyed for key in some)
-    return Comparison(runs, names, [Row(key, [some.get(key) for some in keyed]) for key in keys])
+    return SideBySide(runs, names, [Row(key, [some.get(key) for some in keyed]) for key in keys])

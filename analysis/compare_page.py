@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import style
-from analysis.compare import Comparison, Row, Step
+from analysis.compare import Row, SideBySide, Step
 from analysis.plots import show_ms
 from analysis.report import inline_svg, number, template
 from analysis.statistics import CONFIDENCE
@@ -37,7 +37,7 @@ def _panel(axes: Any, rows: list[Row], names: list[str], values: list[list[float
     axes.set_xlabel(title)
 
 
-def plot(comparison: Comparison, payload: str) -> tuple[Figure, str]:
+def plot(comparison: SideBySide, payload: str) -> tuple[Figure, str]:
     """Mean delay (above) and loss (below) of every series in each run, and the same in words."""
     rows, names = comparison.of_payload(payload), comparison.names
     means = [[None if one is None else one.mean_ms for one in row.series] for row in rows]
@@ -83,7 +83,7 @@ def _cells(row: Row) -> list[dict[str, Any]]:
     return cells
 
 
-def _table(comparison: Comparison) -> pd.DataFrame:
+def _table(comparison: SideBySide) -> pd.DataFrame:
     """compare.csv: a row for each series of each run, differences from the first run."""
     rows = []
     for row in comparison.rows:
@@ -112,7 +112,7 @@ def _table(comparison: Comparison) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(_COLUMNS)).astype({"qos": "Int64"})
 
 
-def write(comparison: Comparison, folder: Path) -> Path:
+def write(comparison: SideBySide, folder: Path) -> Path:
     """Write compare.html, compare.csv and figures/ into `folder`, which is made; returns the page's path."""
     (folder / "figures").mkdir(parents=True)
     style.apply()

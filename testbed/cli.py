@@ -212,7 +212,7 @@ def compare_command(words: list[str], out: Path = Path("results")) -> None:
     from analysis import compare, compare_page  # as above
 
     comparison = compare.compare([compare.find_run(word, out) for word in words])
-    screen.comparison_table(comparison)
+    screen.side_by_side(comparison)
     page = compare_page.write(comparison, out.absolute() / f"compare-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     screen.console.print(f"side by side in {page}", markup=False, soft_wrap=True)
 

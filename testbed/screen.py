@@ -10,7 +10,7 @@ from rich.table import Table
 from analysis import published
 
 if TYPE_CHECKING:  # matplotlib loads slowly
-    from analysis.compare import Comparison, Step
+    from analysis.compare import SideBySide, Step
 from testbed.netem import describe
 from testbed.plan import Plan
 from testbed.profile import Profile
@@ -107,7 +107,7 @@ def result_table(plan: Plan, rows: list[dict[str, Any]]) -> None:
     console.print(table)
 
 
-def comparison_table(comparison: "Comparison") -> None:
+def side_by_side(comparison: "SideBySide") -> None:
     """Mean delay and loss of each series in each run, and the differences from the first run with their intervals."""
     table = Table(title=" beside ".join(comparison.names), header_style="bold")
     table.add_column("protocol")

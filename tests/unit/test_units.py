@@ -1,6 +1,10 @@
-import pytest
+from dataclasses import asdict
 
-from testbed import units
+import pytest
+import yaml
+
+from clients import registry
+from testbed import parameters, study, units
 
 
 @pytest.mark.parametrize(
@@ -53,7 +57,7 @@ def test_a_rate_shown_reads_back_the_same(bits):
     assert units.rate(units.show_rate(bits)) == bits
 
 
-@pytest.mark.parametrize("nanoseconds", [1, 999, 1_500, 550_000_000, 10**9, 61 * 10**9])
+@pytest.mark.parametrize("nanoseconds", [0, 1, 999, 1_500, 550_000_000, 10**9, 61 * 10**9])
 def test_a_time_shown_reads_back_the_same(nanoseconds):
     assert units.duration(units.show_duration(nanoseconds)) == nanoseconds
 
@@ -61,3 +65,19 @@ def test_a_time_shown_reads_back_the_same(nanoseconds):
 @pytest.mark.parametrize("parts", [0, 1, 10**6, 1_500_000, 10**8])
 def test_a_percentage_shown_reads_back_the_same(parts):
     assert units.percent(units.show_percent(parts)) == parts
+
+
+@pytest.mark.parametrize("octets", [0, 1, 999, 1_000, 50_000, 1_000_001])
+def test_a_size_shown_reads_back_the_same(octets):
+    assert units.size(units.show_size(octets)) == octets
+
+
+@pytest.mark.parametrize("name", registry.NAMES)
+def test_parameters_shown_read_back_the_same(name):
+    declared = registry.get(name).parameters
+    _, file = study.load("ffi-2022")
+    values = asdict(parameters.read("here", declared, file.protocols[name].parameters))
+    known = {key: value for key, value in values.items() if value != parameters.AUTO}
+    shown = {key: yaml.safe_load(word) for key, word in parameters.show(declared, known).items()}
+    again = {**file.protocols[name].parameters, **shown}
+    assert asdict(parameters.read("here", declared, again)) == values
