@@ -9,15 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
+from analysis.certificate import FAILED
 from broker import registry as servers
 from compose import engine, image
 from compose.docker import up
 from guest import kernel
 from testbed import __version__, host, profile, screen, study
+from testbed.cell import Cell
+from testbed.certify import Certificate
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
-from testbed.workers import Docker, Netns, Runtime, Virtual, run_all
+from testbed.workers import Docker, Netns, Runtime, Task, Virtual, run_all
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -89,22 +92,33 @@ def _runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
 
 
 def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[str, Any]) -> bool:
-    """Run every cell; True if all are ok. Whatever happens, what finished is in the results."""
+    """Run every cell; True if all are ok and the link certificate did not fail. What finished is in the results."""
     begin = time.monotonic()
-    outcomes = run_all(runtime, plan.cells, results.cell_folder, lambda event: progress.event(event))
+    certificate = Certificate(plan, runtime.name, results.folder / "certificate")
+    first, last = certificate.probes()[:1], certificate.probes()[1:]
+
+    def place(task: Task) -> Path:
+        return results.cell_folder(task) if isinstance(task, Cell) else certificate.place(task)
+
+    outcomes = run_all(runtime, [*first, *plan.cells, *last], place, lambda event: progress.event(event))
     with screen.Progress(len(plan.cells)) as progress:
         try:
             for done in outcomes:
-                row = results.finish(done.cell, done.status, done.wall_s, done.error)
-                error = done.error or str(results.facts[done.cell.id].get("error", ""))
-                progress.finished(done.cell.id, row, error)
+                if isinstance(done.task, Cell):
+                    row = results.finish(done.task, done.status, done.wall_s, done.error)
+                    error = done.error or str(results.facts[done.task.id].get("error", ""))
+                    progress.finished(done.task.id, row, error)
+                else:
+                    progress.probed(done.task.id, certificate.finish(done.task, done.status, done.wall_s, done.error))
         except OSError as error:
             kept = "what finished before is kept"
             raise SetupError(f"{results.folder}: results cannot be written: {error.strerror}; {kept}") from error
         finally:
             outcomes.close()  # type: ignore[attr-defined]
-            results.write_manifest(environment | {"wall_s": round(time.monotonic() - begin, 3)})
-    return all(row["status"] == "ok" for row in results.rows.values())
+            wall_s = round(time.monotonic() - begin, 3)
+            results.write_manifest(environment | {"wall_s": wall_s, "certificate": certificate.to_json()})
+    screen.certificate(certificate.to_json())
+    return certificate.verdict != FAILED and all(row["status"] == "ok" for row in results.rows.values())
 
 
 @app.command()

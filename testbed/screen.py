@@ -55,6 +55,15 @@ class Progress:
         else:
             console.print(f"{count} {cell_id}: {row['status']}: {error}", markup=False, style="red", soft_wrap=True)
 
+    def probed(self, name: str, moment: dict[str, Any]) -> None:
+        """A probe of the channel is done, one way or another."""
+        with self._lock:
+            self._running.pop(name, None)
+        if moment["verdict"] == "failed":
+            console.print(
+                f"{name}: failed: {moment['reason'] or 'see below'}", markup=False, style="red", soft_wrap=True
+            )
+
     def _table(self) -> Table:
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         with self._lock:
@@ -111,4 +120,41 @@ def profile_table(profiles: list[Profile]) -> None:
         table.add_column(name, overflow="fold")
     for profile in profiles:
         table.add_row(profile.name, profile.description, describe(profile.netem), profile.source)
+    console.print(table)
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.6g}"
+
+
+def _check_words(check: dict[str, Any]) -> str:
+    off = "" if check["expected"] is None else f" instead of {_figure(check['expected'])}"
+    return (
+        f"{check['direction']} {check['what']} {_figure(check['measured'])} {check['unit']}{off} ({check['allowed']})"
+    )
+
+
+def certificate(found: dict[str, Any]) -> None:
+    """A run's link certificate in a line, and what failed in a line each."""
+    checks = [(one["moment"], check) for one in found["moments"] for check in one["checks"]]
+    made = [check for _, check in checks if check["passed"] is not None]
+    words = (
+        found["reason"] or f"{sum(check['passed'] for check in made)} of {len(made)} checks, before and after the cells"
+    )
+    console.print(f"link certificate: {found['verdict']}: {words}", markup=False, soft_wrap=True)
+    for moment, check in checks:
+        if check["passed"] is False:
+            console.print(f"  {moment}: {_check_words(check)}", markup=False, style="red", soft_wrap=True)
+
+
+def certificate_table(name: str, moment: dict[str, Any]) -> None:
+    """All figures of one probe."""
+    table = Table(title=f"{name}, {moment['moment']} the cells: {moment['verdict']}", header_style="bold")
+    for column in ("direction", "check", "profile", "measured", "99 % interval", "unit", "allowed", "verdict", "of"):
+        table.add_column(column, justify="right" if column in ("profile", "measured", "99 % interval") else "left")
+    for check in moment["checks"]:
+        interval = "–" if check["low"] is None else f"{_figure(check['low'])} to {_figure(check['high'])}"
+        outcome = {True: "passed", False: "FAILED", None: "not checked"}[check["passed"]]
+        figures = (_figure(check["expected"]), _figure(check["measured"]), interval, check["unit"], check["allowed"])
+        table.add_row(check["direction"], check["what"], *figures, outcome, check["note"])
     console.print(table)
