@@ -14,9 +14,10 @@ endif
 
 lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
-OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
+options = $(foreach name,$(1),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
+OPTIONS = --profile '$(PROFILE)' $(call options,$(filter-out PROFILE,$(VARIABLES)))
 
-.PHONY: help setup run report up down ps image base-image profiles doctor lint test test-docker bench lock clean
+.PHONY: help setup run certificate report up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -28,6 +29,9 @@ setup:  ## install what is missing: Debian packages, Python environment, guest k
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
+
+certificate: setup  ## check what links really do: make certificate, make certificate PROFILE=satcom CHANNEL=both
+	@$(PYTHON) -m testbed.cli certificate $(call options,PROFILE STUDY SEED CHANNEL RUNTIME OUT)
 
 report: setup  ## draw figures and write report.html anew: make report RUN=results/latest
 	@$(PYTHON) -m testbed.cli report '$(RUN)'

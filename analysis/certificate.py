@@ -1,14 +1,13 @@
 """The link certificate: what a probe saw of the channel, held against the profile.
 
 Shares (loss, duplicates, …) have the interval of Clopper and Pearson (Biometrika 26, 1934), with as many packets as would
-be independent. Intervals are shown at 99 %; a check fails at the level at which a sound channel fails one run in a thousand,
-whatever the number of checks (Bonferroni).
+be independent. Intervals are shown at 99 %; a check fails at the level at which a sound channel fails one run in a
+thousand, whatever the number of checks (Bonferroni).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -130,7 +129,7 @@ class _Judge:
     def _not(self, what: str, unit: str, why: str) -> Check:
         return self._check(what, unit, (None, None, None, None), "", None, why)
 
-    def _share(self, what: str, hits: int, count: int, share: Share) -> Check:
+    def _share(self, what: str, hits: int, count: int, share: Share, more: str = "") -> Check:
         if not count or not np.isfinite(share.inflation):
             return self._not(what, "%", "nothing arrived" if not count else "one draw decides over all packets")
         low, high = share_interval(hits, count, share.inflation, CONFIDENCE)
@@ -139,7 +138,7 @@ class _Judge:
         passed = hits == share.mean * count if certain else strict[0] <= share.mean <= strict[1]
         allowed = "exactly" if certain else f"within its {100 * self.level:.4g} % interval"
         figures = (100 * share.mean, 100 * hits / count, 100 * low, 100 * high)
-        return self._check(what, "%", figures, allowed, bool(passed), f"{hits:,} of {count:,}")
+        return self._check(what, "%", figures, allowed, bool(passed), f"{hits:,} of {count:,}{more}")
 
     def _late(self, arrived: pd.DataFrame) -> pd.DataFrame:
         """Without those that reordering sent at once."""
@@ -210,9 +209,13 @@ class _Judge:
         sent, arrived, netem = len(self.seen.sent), self.seen.arrived, self.netem
         copies = arrived.groupby(["phase", "number"]).size()
         lose, double = netem_model.loss(netem), netem_model.duplicate(netem)
-        yield self._share("loss", sent - len(copies), sent, Share(lose.mean * (1 - double.mean), lose.inflation))
+        asked = (
+            f"; {netem.loss / 10**6:g} % asked for, which netem's correlation changes" if netem.loss_correlation else ""
+        )
+        expected = Share(lose.mean * (1 - double.mean), lose.inflation)  # a doubled packet loses its first copy only
+        yield self._share("loss", sent - len(copies), sent, expected, asked)
         twice = double.mean * (1 - lose.mean) ** 2  # the second copy meets the loss model as well
-        inflation = max(double.inflation, lose.inflation if lose.mean else 1)
+        inflation = max(double.inflation, lose.inflation) if twice else 1.0
         yield self._share("duplicates", int((copies > 1).sum()), sent, Share(twice, inflation))
         yield self._share(
             "corruption", int((~arrived.intact.astype(bool)).sum()), len(arrived), netem_model.corrupt(netem)
@@ -261,16 +264,3 @@ def _error_of_sd(values: Floats) -> float:
     centred = values - values.mean()
     fourth, variance = (centred**4).mean(), (centred**2).mean()
     return float(np.sqrt(max(fourth - variance**2, 0) / len(values)) / (2 * np.sqrt(variance)))
-
-
-def table(moments: list[dict[str, Any]], say: Callable[[float | None], str]) -> list[dict[str, Any]]:
-    """Rows for people from a manifest's certificate: each moment's checks, figures made words by `say`."""
-    return [
-        {
-            "moment": moment["moment"],
-            **check,
-            **{key: say(check[key]) for key in ("expected", "measured", "low", "high")},
-        }
-        for moment in moments
-        for check in moment["checks"]
-    ]

@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis import figures, published, statements, statistics, style, warnings
+from analysis import certificate_words, figures, published, statements, statistics, style, warnings
 from analysis.run import CellResult, Run, Series, load
 from testbed.netem import Netem, describe
 
@@ -139,6 +139,7 @@ def _context(run: Run, drawn: list[figures.Drawn]) -> dict[str, Any]:
         "tested": sum(one.holds is not None for one in checked),
         "warnings": warnings.collect(run),
         "figures": [(one, inline_svg(run.folder / "figures" / f"{one.name}.svg", one.alt)) for one in drawn],
+        "certificate": certificate_words.context(run.manifest.get("certificate")),
         "channels": [row for cell in run.cells for row in _channels(cell)],
         "commands": first.facts.get("channel", {}).get("commands", []) if first else [],
         "parameters": _parameters(run),

@@ -11,6 +11,7 @@ from testbed.cell import Channel, derive_seed
 from testbed.pcapng import Interface, bring_together
 from testbed.plan import Plan
 from testbed.probe import Probe
+from testbed.workers import Runtime, Task, run_all
 
 MOMENTS = ("before", "after")
 
@@ -27,7 +28,7 @@ def why_not(channel: Channel, runtime: str) -> str | None:
 def probe(plan: Plan, moment: str, real: bool) -> Probe:
     """A look at the channel of a plan's cells, with the limits of a cell."""
     cell = plan.cells[0]
-    name = f"certificate-{moment}"
+    name = f"{plan.profile.name}-certificate-{moment}"
     seed = derive_seed(plan.seed, plan.profile.name, name)
     return Probe(name, seed, cell.channel, cell.tcp, cell.stall_limit, cell.wall_limit, real)
 
@@ -57,9 +58,9 @@ class Certificate:
             return []
         return [probe(self.plan, moment, self.real) for moment in MOMENTS]
 
-    def place(self, probe: Probe) -> Path:
+    def place(self, probe: Task) -> Path:
         """Where a probe's captures go."""
-        return self.folder / probe.id.removeprefix("certificate-")
+        return self.folder / probe.id.split("-")[-1]
 
     def finish(self, probe: Probe, status: str, wall_s: float, error: str = "") -> dict[str, Any]:
         """Judge what a probe left, whatever became of it; returns its moment for the manifest."""
@@ -78,14 +79,14 @@ class Certificate:
 
     def _judge(self, probe: Probe, facts: dict[str, Any]) -> list[certificate.Check]:
         raws = {(side, name): Path(raw) for side, some in facts["sources"].items() for name, _, raw in some}
-        seen = certificate.observe(probe.channel, raws)
+        seen = certificate.observe(self.channel, raws)
         for side, some in facts["sources"].items():
             sources = [(Interface(name, shows), Path(raw)) for name, shows, raw in some]
-            comment = f"{probe.id} of {self.plan.profile.name}, seed {probe.seed}, {side}"
+            comment = f"{probe.id}, seed {probe.seed}, {side}"
             bring_together(sources, self.place(probe) / f"{side}.pcap", comment)
         for raw in raws.values():
             raw.unlink()
-        return certificate.judge(probe.channel, seen, probe.real, looks=len(MOMENTS))
+        return certificate.judge(self.channel, seen, probe.real, looks=len(MOMENTS))
 
     @property
     def verdict(self) -> str:
@@ -108,3 +109,17 @@ class Certificate:
             "tolerance": asdict(certificate.REAL if self.real else certificate.VIRTUAL),
             "moments": sorted(self.moments, key=lambda moment: MOMENTS.index(moment["moment"])),
         }
+
+
+def run_all_certificates(runtime: Runtime, plans: list[Plan], folder: Path) -> list[Certificate]:
+    """The certificates of plans without their cells; each is written to `folder`/<profile>/certificate.json."""
+    found = {plan.profile.name: Certificate(plan, runtime.name, folder / plan.profile.name) for plan in plans}
+    owner = {probe.id: one for one in found.values() for probe in one.probes()}
+    tasks = [probe for one in found.values() for probe in one.probes()]
+    for done in run_all(runtime, tasks, lambda task: owner[task.id].place(task), lambda event: None):
+        assert isinstance(done.task, Probe)
+        owner[done.task.id].finish(done.task, done.status, done.wall_s, done.error)
+    for name, one in found.items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        (folder / name / "certificate.json").write_text(json.dumps(one.to_json(), indent=1))
+    return list(found.values())

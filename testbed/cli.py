@@ -16,7 +16,7 @@ from compose.docker import up
 from guest import kernel
 from testbed import __version__, host, profile, screen, study
 from testbed.cell import Cell
-from testbed.certify import Certificate
+from testbed.certify import Certificate, run_all_certificates
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
@@ -202,6 +202,30 @@ def _write_report(folder: Path) -> None:
 def report_command(folder: Path) -> None:
     """Draw figures and write report.html of a finished run anew."""
     _write_report(folder.resolve())
+
+
+@app.command("certificate")
+def certificate_command(
+    profile_name: Annotated[str | None, typer.Option("--profile")] = None,
+    study_name: Annotated[str, typer.Option("--study")] = "ffi-2022",
+    seed: str | None = None,
+    channel: str | None = None,
+    runtime: str = "auto",
+    out: Path = Path("results"),
+) -> None:
+    """Check links without running cells: delay, rate, loss and the rest of one profile, or of all that shape."""
+    name, file = study.load(study_name)
+    links = [profile.load(profile_name)] if profile_name else [one for one in profile.load_all() if one.netem.shapes]
+    choice = Choice(seed=_whole("SEED", seed), channel=channel)
+    plans = [resolve(name, file, study_name, link, choice) for link in links]
+    place, reason = _runtime(runtime, plans[0])
+    folder = (out / f"{time.strftime('%Y%m%d-%H%M%S')}-certificates-{os.getpid()}").absolute()
+    screen.console.print(f"runtime {place.name}: {reason}")
+    made = run_all_certificates(place, plans, folder)
+    screen.certificate_table({one.plan.profile.name: one.to_json() for one in made})
+    screen.console.print(f"captures and figures in {folder}", markup=False, soft_wrap=True)
+    if any(one.verdict == FAILED for one in made):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from analysis import published
+from analysis import certificate_words, published
 from testbed.netem import describe
 from testbed.plan import Plan
 from testbed.profile import Profile
@@ -123,38 +123,20 @@ def profile_table(profiles: list[Profile]) -> None:
     console.print(table)
 
 
-def _figure(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.6g}"
-
-
-def _check_words(check: dict[str, Any]) -> str:
-    off = "" if check["expected"] is None else f" instead of {_figure(check['expected'])}"
-    return (
-        f"{check['direction']} {check['what']} {_figure(check['measured'])} {check['unit']}{off} ({check['allowed']})"
-    )
-
-
 def certificate(found: dict[str, Any]) -> None:
     """A run's link certificate in a line, and what failed in a line each."""
-    checks = [(one["moment"], check) for one in found["moments"] for check in one["checks"]]
-    made = [check for _, check in checks if check["passed"] is not None]
-    words = (
-        found["reason"] or f"{sum(check['passed'] for check in made)} of {len(made)} checks, before and after the cells"
-    )
-    console.print(f"link certificate: {found['verdict']}: {words}", markup=False, soft_wrap=True)
-    for moment, check in checks:
-        if check["passed"] is False:
-            console.print(f"  {moment}: {_check_words(check)}", markup=False, style="red", soft_wrap=True)
+    console.print(f"link certificate: {certificate_words.headline(found)}", markup=False, soft_wrap=True)
+    for line in certificate_words.failures(found):
+        console.print(f"  {line}", markup=False, style="red", soft_wrap=True)
 
 
-def certificate_table(name: str, moment: dict[str, Any]) -> None:
-    """All figures of one probe."""
-    table = Table(title=f"{name}, {moment['moment']} the cells: {moment['verdict']}", header_style="bold")
-    for column in ("direction", "check", "profile", "measured", "99 % interval", "unit", "allowed", "verdict", "of"):
-        table.add_column(column, justify="right" if column in ("profile", "measured", "99 % interval") else "left")
-    for check in moment["checks"]:
-        interval = "–" if check["low"] is None else f"{_figure(check['low'])} to {_figure(check['high'])}"
-        outcome = {True: "passed", False: "FAILED", None: "not checked"}[check["passed"]]
-        figures = (_figure(check["expected"]), _figure(check["measured"]), interval, check["unit"], check["allowed"])
-        table.add_row(check["direction"], check["what"], *figures, outcome, check["note"])
+def certificate_table(found: dict[str, dict[str, Any]]) -> None:
+    """The certificates of links by name: a row for each probe and direction."""
+    table = Table(title="link certificates; in brackets 99 % intervals", header_style="bold")
+    for column in ("profile", "probe", "direction", "delay", "rate", "loss", "other", "verdict"):
+        table.add_column(column)
+    for name, one in found.items():
+        for row in certificate_words.rows(one):
+            main = (row["moment"], row["direction"], row["delay"], row["rate"], row["loss"])
+            table.add_row(name, *main, "\n".join(row["other"]), row["verdict"])
     console.print(table)

@@ -108,7 +108,11 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
             before.update(link.readback())
             return whole_second()
 
-        outcome = drive(cell, net, report, whole_second(), agree, lambda: after.update(link.readback()))
+        def progress(event: dict[str, Any]) -> None:
+            link.check()
+            report(event)
+
+        outcome = drive(cell, net, progress, whole_second(), agree, lambda: after.update(link.readback()))
         taps.settle()
     outcome.records.write(folder / "messages.csv")
     (logs / "clients.json").write_text(json.dumps(outcome.counters, indent=1))
