@@ -27,7 +27,8 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 RUNTIMES = ("auto", "virtual", "docker", "netns")
 
 
-def _whole(variable: str, text: str | None) -> int | None:
+def whole(variable: str, text: str | None) -> int | None:
+    """A variable that holds a whole number; None if it was not given. Raises UserError."""
     if text is None:
         return None
     if not text.isdecimal():
@@ -39,7 +40,8 @@ def _given(**variables: str | None) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value is not None}
 
 
-def _virtual() -> Runtime:
+def virtual() -> Runtime:
+    """The guest. Raises SetupError if its kernel is not built."""
     built = kernel.cached()
     if built is None:
         raise SetupError(
@@ -72,17 +74,17 @@ def _docker(plan: Plan) -> Runtime:
     return Docker()
 
 
-def _runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
+def choose_runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
     """The runtime and, in a line, why it was taken."""
     if name == "auto":
         lacks = _not_in_containers(plan) or engine.auto_problem(plan.cells[0].tcp)
         if lacks is None:
             return _docker(plan), "a Docker engine answers and its kernel has netem and ifb; real time"
-        return _virtual(), f"it needs neither Docker nor netem in this machine's kernel; not docker: {lacks}"
+        return virtual(), f"it needs neither Docker nor netem in this machine's kernel; not docker: {lacks}"
     if name == "docker":
         return _docker(plan), "as asked; real time, containers of the Docker engine"
     if name == "virtual":
-        return _virtual(), "as asked"
+        return virtual(), "as asked"
     if name == "netns":
         problem = host.netns_problem()
         if problem:
@@ -150,27 +152,38 @@ def run(
         protocol=protocol,
         qos=qos,
         payload=payload,
-        clients=_whole("CLIENTS", clients),
-        messages=_whole("MESSAGES", messages),
+        clients=whole("CLIENTS", clients),
+        messages=whole("MESSAGES", messages),
         interval=interval,
         drain=drain,
-        seed=_whole("SEED", seed),
-        repeats=_whole("REPEATS", repeats),
+        seed=whole("SEED", seed),
+        repeats=whole("REPEATS", repeats),
         channel=channel,
         capture=capture,
         servers=_given(GATEWAY=gateway, PAHO_GATEWAY=paho_gateway),
         congestion=congestion,
     )
     plan = resolve(name, file, study_name, link, choice)
+    if not keep:
+        ok, _ = run_plan(plan, runtime, out)
+        if not ok:
+            raise typer.Exit(1)
+        return
     host.check_servers(plan.cells)
-    place, reason = _runtime("docker" if keep else runtime, plan)
+    place, reason = choose_runtime("docker", plan)
     results = Results(out, plan, place.name)
     screen.announce(plan, place.name, reason, str(results.folder))
-    if keep:
-        up(plan.cells[0], results.cell_folder(plan.cells[0]), results.folder.name)
-        console_line = f"{plan.cells[0].id} is up and publishes on schedule; make ps shows it, make down removes it"
-        screen.console.print(console_line)
-        return
+    up(plan.cells[0], results.cell_folder(plan.cells[0]), results.folder.name)
+    console_line = f"{plan.cells[0].id} is up and publishes on schedule; make ps shows it, make down removes it"
+    screen.console.print(console_line)
+
+
+def run_plan(plan: Plan, runtime: str, out: Path) -> tuple[bool, Path]:
+    """Run a plan to its report; whether all went well, and the folder of its results."""
+    host.check_servers(plan.cells)
+    place, reason = choose_runtime(runtime, plan)
+    results = Results(out, plan, place.name)
+    screen.announce(plan, place.name, reason, str(results.folder))
     environment: dict[str, Any] = {
         "testbed": __version__,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -180,8 +193,7 @@ def run(
     ok = _execute(plan, place, results, environment)
     screen.result_table(plan, [results.rows[cell.id] for cell in plan.cells if cell.id in results.rows])
     _report_safely(results.folder)
-    if not ok:
-        raise typer.Exit(1)
+    return ok, results.folder
 
 
 def _report_safely(folder: Path) -> None:
@@ -216,9 +228,9 @@ def certificate_command(
     """Check links without running cells: delay, rate, loss and the rest of one profile, or of all that shape."""
     name, file = study.load(study_name)
     links = [profile.load(profile_name)] if profile_name else [one for one in profile.load_all() if one.netem.shapes]
-    choice = Choice(seed=_whole("SEED", seed), channel=channel)
+    choice = Choice(seed=whole("SEED", seed), channel=channel)
     plans = [resolve(name, file, study_name, link, choice) for link in links]
-    place, reason = _runtime(runtime, plans[0])
+    place, reason = choose_runtime(runtime, plans[0])
     folder = (out / f"{time.strftime('%Y%m%d-%H%M%S')}-certificates-{os.getpid()}").absolute()
     screen.console.print(f"runtime {place.name}: {reason}")
     made = run_all_certificates(place, plans, folder)
@@ -234,8 +246,8 @@ def profiles() -> None:
     screen.profile_table(profile.load_all())
 
 
-def main() -> None:
-    """Entry point."""
+def main(app: typer.Typer = app) -> None:
+    """Entry point of a command line; this module's, or another's."""
     # `timeout`, service managers and CI end a run with SIGTERM; it is cleaned up like Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     os.environ["PATH"] = ":".join([*map(str, kernel.tools()), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])

@@ -72,8 +72,11 @@ def read_yaml(path: Path, model: type[Model]) -> Model:
     Raises UserError with one line.
     """
     data = _mapping(path)
-    if isinstance(name := data.pop("extends", None), str):
-        data = _over(_mapping(path.with_name(f"{name}.yaml")), data)
+    if "extends" in data:
+        name = data.pop("extends")
+        if not isinstance(name, str):
+            raise UserError(f"{path}: extends: {name!r}: allowed is the name of a file beside it, without .yaml")
+        data = _over(_mapping(path.parent / f"{name}.yaml"), data)
     try:
         return model.model_validate(data)
     except ValidationError as error:

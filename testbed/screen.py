@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.table import Table
 
 from analysis import certificate_words, published
+from analysis.reproduction import Comparison
 from testbed.netem import describe
 from testbed.plan import Plan
 from testbed.profile import Profile
@@ -140,3 +141,20 @@ def certificate_table(found: dict[str, dict[str, Any]]) -> None:
             main = (row["moment"], row["direction"], row["delay"], row["rate"], row["loss"])
             table.add_row(name, *main, "\n".join(row["other"]), row["verdict"])
     console.print(table)
+
+
+def reproduction(found: Comparison) -> None:
+    """What a paper published beside our runs, a row each."""
+    table = Table(title=f"{found.study}: {found.source}", header_style="bold")
+    for column in ("network", "payload", "published", "loss %", "ours %", "difference", "holds"):
+        table.add_column(column, justify="right" if column in ("loss %", "ours %", "difference") else "left")
+    for line in found.lines:
+        outcome = {True: "yes", False: "NO", None: "not tested"}[line.holds]
+        difference = "" if line.published is None else _number(line.difference, 2)
+        ours = "" if line.published is None else _number(line.ours, 2)
+        known = "" if line.published is None else _number(line.published, 2)
+        table.add_row(line.network, line.payload, line.what, known, ours, difference, outcome)
+    console.print(table)
+    console.print(f"cells of the tables: {found.count(found.tables)}; statements: {found.count(found.statements)}")
+    for why in dict.fromkeys(line.why for line in found.lines if line.holds is False and line.why):
+        console.print(f"why: {why}", markup=False, soft_wrap=True)
