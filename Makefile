@@ -37,7 +37,7 @@ reproduce: setup  ## run the cells of the paper's tables and put them beside it:
 	@$(PYTHON) -m testbed.paper reproduce $(call options,PROFILE STUDY CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL RUNTIME OUT)
 
 fit: setup  ## search for what the paper does not state: make fit
-	@$(PYTHON) -m testbed.paper fit $(call options,STUDY CLIENTS MESSAGES SEED CHANNEL OUT)
+	@$(PYTHON) -m testbed.paper fit $(call options,STUDY CLIENTS MESSAGES SEED CHANNEL PAYLOAD INTERVAL OUT)
 
 report: setup  ## draw figures and write report.html anew: make report RUN=results/latest
 	@$(PYTHON) -m testbed.cli report '$(RUN)'

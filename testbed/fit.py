@@ -7,7 +7,7 @@ cell, so for each direction their intervals and drains are searched apart.
 
 import dataclasses
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,11 +54,13 @@ class Point:
     cell: Cell
 
 
-def points(name: str, study: StudyFile, where: str, choice: Choice, directions: list[str]) -> list[Point]:
+def points(
+    name: str, study: StudyFile, where: str, choice: Choice, directions: Sequence[str], grids: dict[str, Grid]
+) -> list[Point]:
     """Every cell that the search runs."""
     made = []
     for direction in directions:
-        for payload, grid in GRIDS.items():
+        for payload, grid in grids.items():
             for interval in grid.intervals:
                 wanted = dataclasses.replace(
                     choice,

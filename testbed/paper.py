@@ -1,7 +1,9 @@
 """The command line of `make reproduce` and `make fit`: a paper beside ours, and the search for what it leaves out."""
 
+import dataclasses
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,12 +17,11 @@ from testbed.plan import Choice
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-def _chosen(given: str | None, study_name: str) -> list[str]:
-    known = reproduce.profiles(study_name)
-    names = known if given is None else given.split(",")
+def _chosen(variable: str, given: str | None, known: Sequence[str]) -> list[str]:
+    names = list(known) if given is None else given.split(",")
     for name in names:
         if name not in known:
-            raise UserError(f"PROFILE: {name!r}: allowed are {', '.join(known)}, or several with commas")
+            raise UserError(f"{variable}: {name!r}: allowed are {', '.join(known)}, or several with commas")
     return names
 
 
@@ -53,7 +54,7 @@ def reproduce_command(
         channel=channel,
     )
     runs, ok = [], True
-    for link in _chosen(profile_name, name):
+    for link in _chosen("PROFILE", profile_name, reproduce.profiles(name)):
         plan = reproduce.plan(name, file, study_name, link, choice)
         done = reproduce.finished(plan, folder)
         if done:
@@ -76,9 +77,11 @@ def fit_command(
     messages: str | None = None,
     seed: str | None = None,
     channel: str | None = None,
+    payload: str | None = None,
+    interval: str | None = None,
     out: Path = Path("results"),
 ) -> None:
-    """Search intervals, drains and directions (or one, with CHANNEL) for the losses nearest to the paper's."""
+    """Search intervals, drains and directions, or some of them, for the losses nearest to the paper's."""
     name, file = study.load(study_name)
     reproduce.profiles(name)
     choice = Choice(
@@ -87,9 +90,11 @@ def fit_command(
         seed=cli.whole("SEED", seed),
         repeats=1,
     )
-    if channel is not None and channel not in fit.DIRECTIONS:
-        raise UserError(f"CHANNEL: {channel!r}: allowed with make fit are {', '.join(fit.DIRECTIONS)}")
-    found = fit.points(name, file, study_name, choice, [channel] if channel else list(fit.DIRECTIONS))
+    grids = {kind: fit.GRIDS[kind] for kind in _chosen("PAYLOAD", payload, list(fit.GRIDS))}
+    if interval is not None:
+        grids = {kind: dataclasses.replace(grid, intervals=tuple(interval.split(","))) for kind, grid in grids.items()}
+    directions = _chosen("CHANNEL", channel, fit.DIRECTIONS)
+    found = fit.points(name, file, study_name, choice, directions, grids)
     folder = (out / f"{time.strftime('%Y%m%d-%H%M%S')}-fit-{os.getpid()}").absolute()
     folder.mkdir(parents=True)
     screen.console.print(f"{len(found)} cells, each cut at several drains; results in {folder}", soft_wrap=True)
