@@ -20,7 +20,7 @@ from testbed.certify import Certificate, run_all_certificates
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
-from testbed.workers import Docker, Netns, Runtime, Task, Virtual, run_all
+from testbed.workers import Docker, Netns, Runtime, Task, Virtual, dearest_first, run_all
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -102,7 +102,7 @@ def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[s
     def place(task: Task) -> Path:
         return results.cell_folder(task) if isinstance(task, Cell) else certificate.place(task)
 
-    outcomes = run_all(runtime, [*first, *plan.cells, *last], place, lambda event: progress.event(event))
+    outcomes = run_all(runtime, [*first, *dearest_first(plan.cells), *last], place, lambda event: progress.event(event))
     with screen.Progress(len(plan.cells)) as progress:
         try:
             for done in outcomes:
