@@ -131,8 +131,8 @@ def _sleep_until(deadline: int) -> None:
         time.sleep(left / 1e9)
 
 
-def _send(sender: Host, receiver: Host, direction: str, plan: list[Phase]) -> Iterator[Phase]:
-    """Send one phase after the other; each is yielded once it is over."""
+def _send(sender: Host, receiver: Host, direction: str, plan: list[Phase], rest: int) -> Iterator[Phase]:
+    """Send one phase after the other, each is yielded once it is over; then wait `rest` ns for the last datagrams."""
     with sender.entered():
         outgoing = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with receiver.entered():
@@ -146,11 +146,13 @@ def _send(sender: Host, receiver: Host, direction: str, plan: list[Phase]) -> It
                 if (number + 1) % phase.group == 0:
                     _sleep_until(time.monotonic_ns() + phase.pause)
             yield phase
+        _sleep_until(time.monotonic_ns() + rest)  # were the sink closed now, it would not take in what is on its way
 
 
 def run_probe(probe: Probe, folder: Path, report: Report) -> dict[str, Any]:
     """Probe the channel; raw captures are left in `folder`/logs for the certificate. Returns what was done and read."""
     logs, plan = folder / "logs", phases(probe.channel.netem, probe.real)
+    rest = longest_delay(probe.channel.netem) + 10**9
     with ExitStack() as stack:
         report({"phase": "fabric"})
         net = stack.enter_context(fabric(["probe"], probe.tcp))
@@ -159,9 +161,8 @@ def run_probe(probe: Probe, folder: Path, report: Report) -> dict[str, Any]:
         before = link.readback()
         for direction in DIRECTIONS[probe.channel.direction]:
             ends = (net.clients["probe"], net.server) if direction == "uplink" else (net.server, net.clients["probe"])
-            for phase in _send(*ends, direction, plan):
+            for phase in _send(*ends, direction, plan, rest):
                 report({"phase": f"{direction} {phase.name}", "clock": time.time_ns()})
-        _sleep_until(time.monotonic_ns() + longest_delay(probe.channel.netem) + 10**9)
         after = link.readback()
         taps.settle()
     return {
