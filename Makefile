@@ -16,9 +16,10 @@ endif
 
 lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
-OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
+options = $(foreach name,$(1),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
+OPTIONS = --profile '$(PROFILE)' $(call options,$(filter-out PROFILE,$(VARIABLES)))
 
-.PHONY: help setup run report inspect compare wireshark up down ps image base-image profiles doctor lint test test-docker bench lock clean
+.PHONY: help setup run certificate reproduce fit report inspect compare wireshark up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -30,6 +31,15 @@ setup:  ## install what is missing: Debian packages, Python environment, guest k
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
+
+certificate: setup  ## check what links really do: make certificate, make certificate PROFILE=satcom CHANNEL=both
+	@$(PYTHON) -m testbed.cli certificate $(call options,PROFILE STUDY SEED CHANNEL RUNTIME OUT)
+
+reproduce: setup  ## run the cells of the paper's tables and put them beside it: make reproduce, make reproduce PROFILE=satcom
+	@$(PYTHON) -m testbed.paper reproduce $(call options,PROFILE STUDY CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL RUNTIME OUT)
+
+fit: setup  ## search for what the paper does not state: make fit
+	@$(PYTHON) -m testbed.paper fit $(call options,STUDY CLIENTS MESSAGES SEED CHANNEL PAYLOAD INTERVAL OUT)
 
 report: setup  ## draw figures and write report.html anew: make report RUN=results/latest
 	@$(PYTHON) -m testbed.cli report '$(RUN)'

@@ -7,7 +7,19 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from analysis import figures, findings, pairs, pcap, published, statements, statistics, style, warnings, wire
+from analysis import (
+    certificate_words,
+    figures,
+    findings,
+    pairs,
+    pcap,
+    published,
+    statements,
+    statistics,
+    style,
+    warnings,
+    wire,
+)
 from analysis.run import CellResult, Run, Series, load
 from broker import registry as servers
 from clients import registry as protocols
@@ -161,6 +173,7 @@ def _context(run: Run) -> dict[str, Any]:
         "worse": [one for series in run.series for one in pairs.worse(series)],
         "warnings": warnings.collect(run),
         "wire": wire.tables(run),
+        "certificate": certificate_words.context(run.manifest.get("certificate")),
         "channels": [row for cell in run.cells for row in _channels(cell)],
         "commands": first.facts.get("channel", {}).get("commands", []) if first else [],
         "parameters": parameters_of(run),

@@ -14,6 +14,7 @@ from analysis import pcap
 from analysis.pcap import cells, inspect
 from guest import kernel
 from testbed import profile, study
+from testbed.cell import Cell
 from testbed.plan import Choice, resolve
 from testbed.results import Results
 from testbed.screen import console
@@ -82,9 +83,11 @@ def running() -> None:
                 emulated[str(event["cell"])] = int(str(event["clock"])) / 1e9 % 1e8
 
         for done in run_all(runtime, plan.cells, lambda cell: Path(folder, cell.id), note):
-            label = f"{done.cell.protocol} {'' if done.cell.qos is None else f'QoS {done.cell.qos}'}"
+            cell = done.task
+            assert isinstance(cell, Cell)
+            label = f"{cell.protocol} {'' if cell.qos is None else f'QoS {cell.qos}'}"
             walls.setdefault(label, []).append(done.wall_s)
-            emulated[label] = emulated[done.cell.id]
+            emulated[label] = emulated[cell.id]
     table = Table(
         "cell", "emulated s", "wall s (median)", "emulated/wall", title=f"27+27 clients, one core, {built.version}"
     )

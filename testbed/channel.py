@@ -17,6 +17,7 @@ from testbed import commands, netem
 from testbed.cell import DIRECTIONS, Channel, derive_seed
 from testbed.errors import SetupError
 from testbed.netns import Host
+from testbed.watch import Watch, watched
 
 INTERFACE = "eth0"
 MIRROR = "mirror"
@@ -42,6 +43,12 @@ class Medium:
     seeds: dict[str, int | None]
     taps: dict[str, list[Tap]]
     commands: list[str] = field(default_factory=list)
+    watch: Watch | None = None
+
+    def check(self) -> None:
+        """Raises SetupError if the channel was changed since it was set up; costs next to nothing."""
+        if self.watch:
+            self.watch.check()
 
     def readback(self) -> dict[str, Any]:
         """`tc -s qdisc` of each IFB: netem's options and counters. Raises SetupError if one is not what was set."""
@@ -56,6 +63,7 @@ class Medium:
             if wrong:
                 raise SetupError(f"{ifb}: netem is not what was set: {'; '.join(wrong)}")
             seen[ifb] = found
+        self.check()
         return seen
 
 
@@ -141,6 +149,7 @@ def medium(server: Host, channel: Channel, seed: int) -> Iterator[Medium]:
                 stack.callback(_undo, server, list(seeds))
                 for batch in plan[1:]:
                     _batch(batch)
+                up.watch = stack.enter_context(watched([INTERFACE, *seeds]))
             up.commands += [" ".join(words) for batch in plan for words in batch]
             up.readback()
         yield up

@@ -10,23 +10,27 @@ from typing import Annotated, Any
 import typer
 
 from analysis import wireshark
+from analysis.certificate import FAILED
 from analysis.run import find_cell
 from broker import registry as servers
 from compose import engine, image
 from compose.docker import up
 from guest import kernel
 from testbed import __version__, commands, host, profile, screen, study
+from testbed.cell import Cell
+from testbed.certify import Certificate, run_all_certificates
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
-from testbed.workers import Docker, Netns, Runtime, Virtual, run_all
+from testbed.workers import Docker, Netns, Runtime, Task, Virtual, dearest_first, run_all
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 RUNTIMES = ("auto", "virtual", "docker", "netns")
 
 
-def _whole(variable: str, text: str | None) -> int | None:
+def whole(variable: str, text: str | None) -> int | None:
+    """A variable that holds a whole number; None if it was not given. Raises UserError."""
     if text is None:
         return None
     if not text.isdecimal():
@@ -38,7 +42,8 @@ def _given(**variables: str | None) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value is not None}
 
 
-def _virtual() -> Runtime:
+def virtual() -> Runtime:
+    """The guest. Raises SetupError if its kernel is not built."""
     built = kernel.cached()
     if built is None:
         raise SetupError(
@@ -71,17 +76,17 @@ def _docker(plan: Plan) -> Runtime:
     return Docker()
 
 
-def _runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
+def choose_runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
     """The runtime and, in a line, why it was taken."""
     if name == "auto":
         lacks = _not_in_containers(plan) or engine.auto_problem(plan.cells[0].tcp)
         if lacks is None:
             return _docker(plan), "a Docker engine answers and its kernel has netem and ifb; real time"
-        return _virtual(), f"it needs neither Docker nor netem in this machine's kernel; not docker: {lacks}"
+        return virtual(), f"it needs neither Docker nor netem in this machine's kernel; not docker: {lacks}"
     if name == "docker":
         return _docker(plan), "as asked; real time, containers of the Docker engine"
     if name == "virtual":
-        return _virtual(), "as asked"
+        return virtual(), "as asked"
     if name == "netns":
         problem = host.netns_problem()
         if problem:
@@ -91,22 +96,33 @@ def _runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
 
 
 def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[str, Any]) -> bool:
-    """Run every cell; True if all are ok. Whatever happens, what finished is in the results."""
+    """Run every cell; True if all are ok and the link certificate did not fail. What finished is in the results."""
     begin = time.monotonic()
-    outcomes = run_all(runtime, plan.cells, results.cell_folder, lambda event: progress.event(event))
+    certificate = Certificate(plan, runtime.name, results.folder / "certificate")
+    first, last = certificate.probes()[:1], certificate.probes()[1:]
+
+    def place(task: Task) -> Path:
+        return results.cell_folder(task) if isinstance(task, Cell) else certificate.place(task)
+
+    outcomes = run_all(runtime, [*first, *dearest_first(plan.cells), *last], place, lambda event: progress.event(event))
     with screen.Progress(len(plan.cells)) as progress:
         try:
             for done in outcomes:
-                row = results.finish(done.cell, done.status, done.wall_s, done.error)
-                error = done.error or str(results.facts[done.cell.id].get("error", ""))
-                progress.finished(done.cell.id, row, error)
+                if isinstance(done.task, Cell):
+                    row = results.finish(done.task, done.status, done.wall_s, done.error)
+                    error = done.error or str(results.facts[done.task.id].get("error", ""))
+                    progress.finished(done.task.id, row, error)
+                else:
+                    progress.probed(done.task.id, certificate.finish(done.task, done.status, done.wall_s, done.error))
         except OSError as error:
             kept = "what finished before is kept"
             raise SetupError(f"{results.folder}: results cannot be written: {error.strerror}; {kept}") from error
         finally:
             outcomes.close()  # type: ignore[attr-defined]
-            results.write_manifest(environment | {"wall_s": round(time.monotonic() - begin, 3)})
-    return all(row["status"] == "ok" for row in results.rows.values())
+            wall_s = round(time.monotonic() - begin, 3)
+            results.write_manifest(environment | {"wall_s": wall_s, "certificate": certificate.to_json()})
+    screen.certificate(certificate.to_json())
+    return certificate.verdict != FAILED and all(row["status"] == "ok" for row in results.rows.values())
 
 
 @app.command()
@@ -138,27 +154,38 @@ def run(
         protocol=protocol,
         qos=qos,
         payload=payload,
-        clients=_whole("CLIENTS", clients),
-        messages=_whole("MESSAGES", messages),
+        clients=whole("CLIENTS", clients),
+        messages=whole("MESSAGES", messages),
         interval=interval,
         drain=drain,
-        seed=_whole("SEED", seed),
-        repeats=_whole("REPEATS", repeats),
+        seed=whole("SEED", seed),
+        repeats=whole("REPEATS", repeats),
         channel=channel,
         capture=capture,
         servers=_given(GATEWAY=gateway, PAHO_GATEWAY=paho_gateway),
         congestion=congestion,
     )
     plan = resolve(name, file, study_name, link, choice)
+    if not keep:
+        ok, _ = run_plan(plan, runtime, out)
+        if not ok:
+            raise typer.Exit(1)
+        return
     host.check_servers(plan.cells)
-    place, reason = _runtime("docker" if keep else runtime, plan)
+    place, reason = choose_runtime("docker", plan)
     results = Results(out, plan, place.name)
     screen.announce(plan, place.name, reason, str(results.folder))
-    if keep:
-        up(plan.cells[0], results.cell_folder(plan.cells[0]), results.folder.name)
-        console_line = f"{plan.cells[0].id} is up and publishes on schedule; make ps shows it, make down removes it"
-        screen.console.print(console_line)
-        return
+    up(plan.cells[0], results.cell_folder(plan.cells[0]), results.folder.name)
+    console_line = f"{plan.cells[0].id} is up and publishes on schedule; make ps shows it, make down removes it"
+    screen.console.print(console_line)
+
+
+def run_plan(plan: Plan, runtime: str, out: Path) -> tuple[bool, Path]:
+    """Run a plan to its report; whether all went well, and the folder of its results."""
+    host.check_servers(plan.cells)
+    place, reason = choose_runtime(runtime, plan)
+    results = Results(out, plan, place.name)
+    screen.announce(plan, place.name, reason, str(results.folder))
     environment: dict[str, Any] = {
         "testbed": __version__,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -174,8 +201,7 @@ def run(
         raise
     screen.result_table(plan, [results.rows[cell.id] for cell in plan.cells if cell.id in results.rows])
     _report_safely(results.folder)
-    if not ok:
-        raise typer.Exit(1)
+    return ok, results.folder
 
 
 def _report_safely(folder: Path) -> None:
@@ -224,14 +250,38 @@ def wireshark_command(cell: str, side: str = "client-side") -> None:
     commands.run(words, env=environment)
 
 
+@app.command("certificate")
+def certificate_command(
+    profile_name: Annotated[str | None, typer.Option("--profile")] = None,
+    study_name: Annotated[str, typer.Option("--study")] = "ffi-2022",
+    seed: str | None = None,
+    channel: str | None = None,
+    runtime: str = "auto",
+    out: Path = Path("results"),
+) -> None:
+    """Check links without running cells: delay, rate, loss and the rest of one profile, or of all that shape."""
+    name, file = study.load(study_name)
+    links = [profile.load(profile_name)] if profile_name else [one for one in profile.load_all() if one.netem.shapes]
+    choice = Choice(seed=whole("SEED", seed), channel=channel)
+    plans = [resolve(name, file, study_name, link, choice) for link in links]
+    place, reason = choose_runtime(runtime, plans[0])
+    folder = (out / f"{time.strftime('%Y%m%d-%H%M%S')}-certificates-{os.getpid()}").absolute()
+    screen.console.print(f"runtime {place.name}: {reason}")
+    made = run_all_certificates(place, plans, folder)
+    screen.certificate_table({one.plan.profile.name: one.to_json() for one in made})
+    screen.console.print(f"captures and figures in {folder}", markup=False, soft_wrap=True)
+    if any(one.verdict == FAILED for one in made):
+        raise typer.Exit(1)
+
+
 @app.command()
 def profiles() -> None:
     """List the links that come with the testbed."""
     screen.profile_table(profile.load_all())
 
 
-def main() -> None:
-    """Entry point."""
+def main(app: typer.Typer = app) -> None:
+    """Entry point of a command line; this module's, or another's."""
     # `timeout`, service managers and CI end a run with SIGTERM; it is cleaned up like Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     os.environ["PATH"] = ":".join([*map(str, kernel.tools()), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])

@@ -46,8 +46,7 @@ def explain(error: ValidationError, where: str, model: type[BaseModel]) -> str:
     return f"{where}: {key}: {value}{_allowed(first, model)}{more}"
 
 
-def read_yaml(path: Path, model: type[Model]) -> Model:
-    """Read one file into `model`. Raises UserError with one line."""
+def _mapping(path: Path) -> dict[str, Any]:
     try:
         data = yaml.safe_load(path.read_text())
     except OSError as error:
@@ -57,6 +56,27 @@ def read_yaml(path: Path, model: type[Model]) -> Model:
         raise UserError(f"{path}: not YAML: {problem}") from error
     if not isinstance(data, dict):
         raise UserError(f"{path}: allowed is a mapping of keys to values, not {type(data).__name__}")
+    return data
+
+
+def _over(base: Any, own: Any) -> Any:
+    """`own` put over `base`, mapping by mapping."""
+    if not (isinstance(base, dict) and isinstance(own, dict)):
+        return own
+    return base | {key: _over(base.get(key), value) for key, value in own.items()}
+
+
+def read_yaml(path: Path, model: type[Model]) -> Model:
+    """Read one file into `model`; `extends: NAME` takes from NAME.yaml beside it what the file does not say itself.
+
+    Raises UserError with one line.
+    """
+    data = _mapping(path)
+    if "extends" in data:
+        name = data.pop("extends")
+        if not isinstance(name, str):
+            raise UserError(f"{path}: extends: {name!r}: allowed is the name of a file beside it, without .yaml")
+        data = _over(_mapping(path.parent / f"{name}.yaml"), data)
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -7,10 +7,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from analysis import published
+from analysis import certificate_words, published
 
 if TYPE_CHECKING:  # matplotlib loads slowly
     from analysis.compare import SideBySide, Step
+    from analysis.reproduction import Comparison
 from testbed.netem import describe
 from testbed.plan import Plan
 from testbed.profile import Profile
@@ -57,6 +58,15 @@ class Progress:
             console.print(f"{count} {cell_id}: {figures}, {times}", markup=False)
         else:
             console.print(f"{count} {cell_id}: {row['status']}: {error}", markup=False, style="red", soft_wrap=True)
+
+    def probed(self, name: str, moment: dict[str, Any]) -> None:
+        """A probe of the channel is done, one way or another."""
+        with self._lock:
+            self._running.pop(name, None)
+        if moment["verdict"] == "failed":
+            console.print(
+                f"{name}: failed: {moment['reason'] or 'see below'}", markup=False, style="red", soft_wrap=True
+            )
 
     def _table(self) -> Table:
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
@@ -144,3 +154,39 @@ def profile_table(profiles: list[Profile]) -> None:
     for profile in profiles:
         table.add_row(profile.name, profile.description, describe(profile.netem), profile.source)
     console.print(table)
+
+
+def certificate(found: dict[str, Any]) -> None:
+    """A run's link certificate in a line, and what failed in a line each."""
+    console.print(f"link certificate: {certificate_words.headline(found)}", markup=False, soft_wrap=True)
+    for line in certificate_words.failures(found):
+        console.print(f"  {line}", markup=False, style="red", soft_wrap=True)
+
+
+def certificate_table(found: dict[str, dict[str, Any]]) -> None:
+    """The certificates of links by name: a row for each probe and direction."""
+    table = Table(title="link certificates; in brackets 99 % intervals", header_style="bold")
+    for column in ("profile", "probe", "direction", "delay", "rate", "loss", "other", "verdict"):
+        table.add_column(column)
+    for name, one in found.items():
+        for row in certificate_words.rows(one):
+            main = (row["moment"], row["direction"], row["delay"], row["rate"], row["loss"])
+            table.add_row(name, *main, "\n".join(row["other"]), row["verdict"])
+    console.print(table)
+
+
+def reproduction(found: "Comparison") -> None:
+    """What a paper published beside our runs, a row each."""
+    table = Table(title=f"{found.study}: {found.source}", header_style="bold")
+    for column in ("network", "payload", "published", "loss %", "ours %", "difference", "holds"):
+        table.add_column(column, justify="right" if column in ("loss %", "ours %", "difference") else "left")
+    for line in found.lines:
+        outcome = {True: "yes", False: "NO", None: "not tested"}[line.holds]
+        difference = "" if line.published is None else _number(line.difference, 2)
+        ours = "" if line.published is None else _number(line.ours, 2)
+        known = "" if line.published is None else _number(line.published, 2)
+        table.add_row(line.network, line.payload, line.what, known, ours, difference, outcome)
+    console.print(table)
+    console.print(f"cells of the tables: {found.count(found.tables)}; statements: {found.count(found.statements)}")
+    for why in dict.fromkeys(line.why for line in found.lines if line.holds is False and line.why):
+        console.print(f"why: {why}", markup=False, soft_wrap=True)

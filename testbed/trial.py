@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from broker import registry as servers
 from broker.server import Context
@@ -26,6 +26,8 @@ from testbed.waiting import wait_for
 
 RunOne = Callable[[Cell, Path, Report], dict[str, Any]]
 """How a fabric runs one cell: see run_cell()."""
+
+Task = TypeVar("Task")
 
 
 def answers(address: str, port: int) -> bool:
@@ -119,7 +121,11 @@ def run_cell(cell: Cell, folder: Path, report: Report, clock: str = "real") -> d
             before.update(link.readback())
             return whole_second()
 
-        outcome = drive(cell, net, report, whole_second(), agree, lambda: after.update(link.readback()))
+        def progress(event: dict[str, Any]) -> None:
+            link.check()
+            report(event)
+
+        outcome = drive(cell, net, progress, whole_second(), agree, lambda: after.update(link.readback()))
         taps.settle()
     outcome.records.write(folder / "messages.csv")
     (logs / "clients.json").write_text(json.dumps(outcome.counters, indent=1))
@@ -140,10 +146,12 @@ def run_cell(cell: Cell, folder: Path, report: Report, clock: str = "real") -> d
     }
 
 
-def run_cell_safely(cell: Cell, folder: Path, report: Report, run_one: RunOne = run_cell) -> dict[str, Any]:
-    """`run_one`, but an error is the cell's status and not the end of the run; its traceback is kept in the logs."""
+def run_safely(
+    run_one: Callable[[Task, Path, Report], dict[str, Any]], task: Task, folder: Path, report: Report
+) -> dict[str, Any]:
+    """`run_one`, but an error is the task's status and not the end of the run; its traceback is kept in the logs."""
     try:
-        facts = run_one(cell, folder, report)
+        facts = run_one(task, folder, report)
     except Exception as error:
         (folder / "logs" / "error.txt").write_text(traceback.format_exc())
         facts = {"status": "failed", "error": str(error)}

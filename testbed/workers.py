@@ -1,4 +1,4 @@
-"""Runs cells in processes of their own, several at once, and watches over them: virtual and netns runtimes."""
+"""Runs cells and probes in processes of their own, several at once, and watches over them: virtual and netns runtimes."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -26,11 +26,15 @@ from guest.kernel import Kernel
 from testbed import commands
 from testbed.cell import Cell
 from testbed.errors import SetupError
+from testbed.probe import Probe
 from testbed.trial import write_configurations
 from testbed.waiting import wait_for
 
 _LOOK = 0.25
 """Seconds between two looks at the limits while a process says nothing."""
+
+Task = Cell | Probe
+"""What a process of its own is made for."""
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -50,8 +54,8 @@ class Runtime(Protocol):
     places: list[int]
     """CPU cores to use, one cell on each at a time."""
 
-    def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
-        """Start the process that runs the job's cells; it tells its steps on stdout."""
+    def start(self, task: Task, job: Path, core: int) -> "subprocess.Popen[str]":
+        """Start the process that runs the task in the job's file; it tells its steps on stdout."""
 
     def clean_up(self, folder: Path) -> None:
         """Remove what the process of the cell in `folder` could not, for it was killed."""
@@ -59,17 +63,19 @@ class Runtime(Protocol):
 
 @dataclass
 class Virtual:
-    """A guest for each cell, pinned to a core."""
+    """A guest for each task, pinned to a core."""
 
     kernel: Kernel
     name: str = "virtual"
     places: list[int] = field(default_factory=lambda: sorted(os.sched_getaffinity(0)))
 
-    def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
-        protocol = protocols.get(cell.protocol)
-        cures = [f"{name}={value}" for name, value in environment(protocol.spins, protocol.reads_tsc).items()]
+    def start(self, task: Task, job: Path, core: int) -> "subprocess.Popen[str]":
+        cures: list[str] = []
+        if isinstance(task, Cell):
+            protocol = protocols.get(task.protocol)
+            cures = [f"{name}={value}" for name, value in environment(protocol.spins, protocol.reads_tsc).items()]
         boot.prepare(self.kernel, job.parent, ["env", *cures, *boot.python("guest.inside", str(job))])
-        words, env = boot.command(self.kernel, core), boot.environment(self.kernel, cell.seed)
+        words, env = boot.command(self.kernel, core), boot.environment(self.kernel, task.seed)
         return commands.start(words, stdout=subprocess.PIPE, env=env, cwd=job.parent, own_group=True)
 
     def clean_up(self, folder: Path) -> None:
@@ -83,7 +89,7 @@ class Netns:
     name: str = "netns"
     places: list[int] = field(default_factory=lambda: [0])
 
-    def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
+    def start(self, task: Task, job: Path, core: int) -> "subprocess.Popen[str]":
         words = [sys.executable, "-m", "testbed.job", str(job)]
         return commands.start(words, stdout=subprocess.PIPE, own_group=True)
 
@@ -98,7 +104,7 @@ class Docker:
     name: str = "docker"
     places: list[int] = field(default_factory=lambda: [0])
 
-    def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
+    def start(self, task: Task, job: Path, core: int) -> "subprocess.Popen[str]":
         words = [sys.executable, "-m", "compose.job", str(job)]
         return commands.start(words, stdout=subprocess.PIPE, own_group=True)
 
@@ -158,20 +164,21 @@ def _ended_afterwards(process: "subprocess.Popen[str]") -> Iterator[None]:
             process.stdout.close()
 
 
-def run_cell(runtime: Runtime, cell: Cell, folder: Path, core: int, on_event: OnEvent, stopped: threading.Event) -> str:
-    """Run one cell in a process of its own; returns its status. Raises CellEnded if it did not come to its end."""
+def run_task(runtime: Runtime, task: Task, folder: Path, core: int, on_event: OnEvent, stopped: threading.Event) -> str:
+    """Run one task in a process of its own; returns its status. Raises CellEnded if it did not come to its end."""
     log = folder / "logs" / f"{runtime.name}.log"
     log.parent.mkdir(parents=True)
-    write_configurations(cell, folder)
+    if isinstance(task, Cell):
+        write_configurations(task, folder)
     status = ""
     with tempfile.TemporaryDirectory(prefix="testbed-") as scratch:
         job = Path(scratch, "job.json")
-        job.write_text(json.dumps([{"cell": asdict(cell), "folder": str(folder)}]))
-        process = runtime.start(cell, job, core)
+        job.write_text(json.dumps([{type(task).__name__.lower(): asdict(task), "folder": str(folder)}]))
+        process = runtime.start(task, job, core)
         with ExitStack() as stack:
             stack.callback(runtime.clean_up, folder)
             stack.enter_context(_ended_afterwards(process))
-            for line in _lines(process, log, cell.stall_limit / 1e9, cell.wall_limit / 1e9, stopped):
+            for line in _lines(process, log, task.stall_limit / 1e9, task.wall_limit / 1e9, stopped):
                 if line.startswith('{"cell":'):
                     event = json.loads(line)
                     status = event.get("status", status)
@@ -183,44 +190,44 @@ def run_cell(runtime: Runtime, cell: Cell, folder: Path, core: int, on_event: On
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of a cell."""
+    """What became of a cell or a probe."""
 
-    cell: Cell
+    task: Task
     status: str
     wall_s: float
     error: str = ""
 
 
-def _effort(cell: Cell) -> int:
-    """How long a cell takes, beside others: were a long one the last, the other cores would wait for it."""
-    return protocols.get(cell.protocol).effort * cell.messages * cell.size
+def dearest_first(cells: list[Cell]) -> list[Cell]:
+    """In the order in which to start them: were a long cell the last, the other cores would wait for it."""
+    return sorted(cells, key=lambda cell: -protocols.get(cell.protocol).effort * cell.messages * cell.size)
 
 
 def run_all(
-    runtime: Runtime, cells: list[Cell], folder_of: Callable[[Cell], Path], on_event: OnEvent
+    runtime: Runtime, tasks: Sequence[Task], folder_of: Callable[[Task], Path], on_event: OnEvent
 ) -> Iterator[Finished]:
-    """Run cells on all of the runtime's places, the dearest first; yields each as it finishes. Leaving ends what runs."""
+    """Start tasks in their order on all of the runtime's places; yields each as it finishes. Leaving ends what runs."""
     free: queue.SimpleQueue[int] = queue.SimpleQueue()
     for core in runtime.places:
         free.put(core)
     stopped = threading.Event()
 
-    def one(cell: Cell) -> Finished:
+    def one(task: Task) -> Finished:
         core, begin = free.get(), time.monotonic()
         try:
-            status = run_cell(runtime, cell, folder_of(cell), core, on_event, stopped)
-            return Finished(cell, status, time.monotonic() - begin)
+            status = run_task(runtime, task, folder_of(task), core, on_event, stopped)
+            return Finished(task, status, time.monotonic() - begin)
         except CellEnded as ended:
-            return Finished(cell, ended.status, time.monotonic() - begin, str(ended))
+            return Finished(task, ended.status, time.monotonic() - begin, str(ended))
         finally:
             free.put(core)
 
     with ThreadPoolExecutor(len(runtime.places)) as pool:
-        tasks = [pool.submit(one, cell) for cell in sorted(cells, key=_effort, reverse=True)]
+        futures = [pool.submit(one, task) for task in tasks]
         try:
-            for task in as_completed(tasks):
-                yield task.result()
+            for future in as_completed(futures):
+                yield future.result()
         finally:
             stopped.set()
-            for task in tasks:
-                task.cancel()
+            for future in futures:
+                future.cancel()

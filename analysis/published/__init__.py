@@ -11,9 +11,12 @@ _FOLDER = Path(__file__).parent
 
 @cache
 def figures(study: str) -> dict[str, Any]:
-    """What was published for a study; empty if nothing is known."""
-    path = _FOLDER / f"{study}.yaml"
-    return dict(yaml.safe_load(path.read_text())) if path.exists() else {}
+    """What was published for a study (a file lists the `studies` that repeat it); empty if nothing is known."""
+    for path in sorted(_FOLDER.glob("*.yaml")):
+        found = dict(yaml.safe_load(path.read_text()))
+        if study in found["studies"]:
+            return found
+    return {}
 
 
 def loss_pct(study: str, profile: str, payload: str, protocol: str, qos: int | None) -> float | None:

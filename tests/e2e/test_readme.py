@@ -37,6 +37,12 @@ def test_a_command_of_the_readme_works(command, tmp_path):
         if command != "make run PROFILE=satcom":  # that one runs every protocol
             tiny.append("PROTOCOL=mqtt")
         words += [word for word in tiny if not any(given.startswith(word.split("=")[0]) for given in words)]
+    if words[:2] in (["make", "certificate"], ["make", "reproduce"], ["make", "fit"]):
+        words.append(f"OUT={tmp_path}")
+    if words[:2] == ["make", "reproduce"]:
+        words += ["CLIENTS=1", "MESSAGES=1", *([] if "PROFILE=satcom" in words else ["PROFILE=5g"])]
+    if words[:2] == ["make", "fit"]:
+        words += ["CLIENTS=1", "MESSAGES=1", "CHANNEL=uplink", "PAYLOAD=gps", "INTERVAL=5s"]
     for profile in profiles_needed(command):
         subprocess.run(["make", "run", f"PROFILE={profile}", *PREPARED], cwd=PROJECT, check=True, capture_output=True)
     (tmp_path / "wireshark").write_text("#!/bin/sh\n")  # which would wait for its user
