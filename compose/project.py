@@ -84,6 +84,7 @@ class Project:
             servers=[self._server(name, working) for name in self.servers],
             labels=self.labels,
             exchange=str(self.exchange),
+            internal=not (protocols.get(self.cell.protocol).multicast and engine.firewalls_bridges()),
         )
         yaml.safe_load(text)
         self.file.write_text(text)
