@@ -36,7 +36,7 @@ def main() -> None:
         # Clients have no privilege to capture; on this side of the bridge the packets are the same.
         for name in cell.capture:
             points[name] = (server, [Tap(INTERFACE, f"host {job.hosts[name]}", f"all of {name}, at the server")])
-        with capture(points, OWN) as taps:
+        with capture(points, OWN, live=True) as taps:
             tell(OWN / exchange.STATUS, {"phase": "up"})
             _await(exchange.GO, cell.wall_limit)
             before: dict[str, Any] = link.readback()
