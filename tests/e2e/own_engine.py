@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -32,6 +33,10 @@ def _bridge() -> Iterator[str]:
         yield name
     finally:
         commands.run(["ip", "link", "delete", name])
+        for table in ("filter", "nat"):  # the rules that dockerd had for it, if it had any (see _firewall)
+            for rule in commands.run(["iptables", "-t", table, "-S"]).splitlines():
+                if name in rule.split():
+                    commands.run(["iptables", "-t", table, "-D", *shlex.split(rule)[1:]])
 
 
 def _firewall() -> str:
