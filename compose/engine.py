@@ -1,10 +1,14 @@
 """The Docker engine: whether it can run cells, and clean-up of what carries our labels, never by a pattern of names."""
 
+import fcntl
 import functools
 import os
 import platform
 import shutil
 import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from compose import image
@@ -12,6 +16,7 @@ from testbed import commands
 from testbed.commands import CommandError
 from testbed.errors import SetupError
 from testbed.host import TRY_NETEM
+from testbed.places import CACHE
 
 RUN, OWNER = "pubsub-testbed.run", "pubsub-testbed.owner"
 """Labels: the run that containers and networks belong to, and the process that will remove them (empty: `make down`)."""
@@ -161,6 +166,24 @@ def listing() -> str:
     """All containers of all runs, as a table."""
     columns = f'table {{{{.Names}}}}\\t{{{{.Status}}}}\\t{{{{.Label "{RUN}"}}}}'
     return commands.run(["docker", "ps", "--all", "--filter", f"label={RUN}", "--format", columns])
+
+
+@contextmanager
+def one_at_a_time(waiting: Callable[[], None]) -> Iterator[None]:
+    """Of several runs at once one brings containers up: between free_subnet() and its network no other may look for one.
+
+    `waiting` is called about once a second until it is this run's turn.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "containers.lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waiting()
+                time.sleep(1)
+        yield
 
 
 def free_subnet() -> str:
