@@ -1,7 +1,7 @@
 # Two commands: `make run PROFILE=satcom` and `make test`. `make help` lists the rest.
 PROFILE ?= satcom
 RUN ?= results/latest
-VARIABLES := PROFILE STUDY PROTOCOL QOS PAYLOAD CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL CAPTURE CONGESTION GATEWAY PAHO_GATEWAY RUNTIME OUT
+VARIABLES := PROFILE STUDY PROTOCOL QOS PAYLOAD CLIENTS MESSAGES INTERVAL DRAIN SEED REPEATS CHANNEL CAPTURE CONGESTION GATEWAY PAHO_GATEWAY BROKER_IMAGE GATEWAY_IMAGE PAHO_GATEWAY_IMAGE RUNTIME OUT
 SYSTEM_PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 PYTHON := .venv/bin/python
 
@@ -19,7 +19,7 @@ given = $(filter command environment,$(firstword $(origin $(1))))
 options = $(foreach name,$(1),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 OPTIONS = --profile '$(PROFILE)' $(call options,$(filter-out PROFILE,$(VARIABLES)))
 
-.PHONY: help setup run certificate reproduce fit report inspect compare wireshark up down ps image base-image profiles doctor lint test test-docker bench lock clean
+.PHONY: help setup test-setup run certificate reproduce fit report inspect compare wireshark up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -27,7 +27,10 @@ help:  ## list the commands
 	@echo; echo "make run takes: $(VARIABLES)"
 
 setup:  ## install what is missing: Debian packages, Python environment, guest kernel
-	@$(SYSTEM_PYTHON) -m testbed.setup $(PURPOSE)
+	@$(SYSTEM_PYTHON) -m testbed.setup
+
+test-setup:  ## the same, and what only the tests need: a Docker engine with Compose, Chromium
+	@$(SYSTEM_PYTHON) -m testbed.setup tests
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
@@ -77,11 +80,10 @@ lint: setup  ## check style and types
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m mypy
 
-test: PURPOSE := tests
-test: setup  ## run all tests: make test TESTS=tests/unit runs some
+test: test-setup  ## run all tests: make test TESTS=tests/unit runs some
 	@$(PYTHON) -m pytest $(TESTS)
 
-test-docker: setup  ## run the tests of RUNTIME=docker
+test-docker: test-setup  ## run the tests of RUNTIME=docker
 	@$(PYTHON) -m pytest -rs tests/e2e/test_docker.py
 
 lock:  ## pin the Python packages anew

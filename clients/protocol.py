@@ -72,7 +72,8 @@ class Client(ABC):
 class Protocol:
     """A protocol's entry: its QoS levels, the servers it needs, its clients, its packets and how Wireshark shows it.
 
-    `transport` says in words how a payload of a size in bytes travels with the given parameters.
+    `transport` says in words how a payload of a size in bytes travels with the given parameters; `multicast`, whether
+    packets go to multicast groups.
     `effort` is about how much wall time a cell takes beside one of MQTT; the dearest start first.
     Two things that virtual time has to know of its clients' and servers' libraries (guest/cures.py): whether one `spins`,
     that is waits without sleeping, and which of them, by file name, read the processor's time stamp counter.
@@ -89,6 +90,7 @@ class Protocol:
     views: tuple[View, ...]
     decode_as: tuple[str, ...] = ()
     transport: Callable[[int, dict[str, Any]], str] = lambda size, parameters: "whole"
+    multicast: bool = False
     effort: int = 1
     spins: bool = False
     reads_tsc: tuple[str, ...] = ()

@@ -1,10 +1,14 @@
 """The Docker engine: whether it can run cells, and clean-up of what carries our labels, never by a pattern of names."""
 
+import fcntl
 import functools
 import os
 import platform
 import shutil
 import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from compose import image
@@ -12,6 +16,7 @@ from testbed import commands
 from testbed.commands import CommandError
 from testbed.errors import SetupError
 from testbed.host import TRY_NETEM
+from testbed.places import CACHE
 
 RUN, OWNER = "pubsub-testbed.run", "pubsub-testbed.owner"
 """Labels: the run that containers and networks belong to, and the process that will remove them (empty: `make down`)."""
@@ -82,17 +87,28 @@ def tcp_problem(image_name: str, sysctls: dict[str, str]) -> str | None:
         commands.run([*words, image_name, "true"], timeout=60)
     except CommandError as error:
         lines = [line for line in error.output.splitlines() if "/proc/sys" in line] or [str(error)]
+        settings = ", ".join(f"{key}={value}" for key, value in sysctls.items())
         return (
-            f"the engine's kernel refuses the study's tcp settings in containers ({lines[0]}); if it is the congestion "
+            f"the engine's kernel refuses containers {settings} ({lines[0]}); if it is the congestion "
             "control, allow it (sudo sysctl -w net.ipv4.tcp_allowed_congestion_control='reno cubic'), choose one that is "
-            f"allowed ({_allowed()}) with CONGESTION=…, or use RUNTIME=virtual"
+            f"allowed ({allowed_congestion()}) with CONGESTION=…, or use RUNTIME=virtual"
         )
     return None
 
 
-def _allowed() -> str:
+def allowed_congestion() -> str:
+    """The congestion controls that containers may use, as far as this machine is the engine's."""
     path = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
     return path.read_text().strip() if path.exists() else "see sysctl net.ipv4.tcp_allowed_congestion_control"
+
+
+def firewalls_bridges() -> bool:
+    """Whether the kernel shows packets between containers of one bridge to iptables (br_netfilter).
+
+    Docker's rules for an internal network let pass what goes to its subnet, which a multicast group is not in.
+    """
+    switch = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
+    return switch.exists() and switch.read_text().strip() != "0"
 
 
 def owner() -> str:
@@ -150,6 +166,24 @@ def listing() -> str:
     """All containers of all runs, as a table."""
     columns = f'table {{{{.Names}}}}\\t{{{{.Status}}}}\\t{{{{.Label "{RUN}"}}}}'
     return commands.run(["docker", "ps", "--all", "--filter", f"label={RUN}", "--format", columns])
+
+
+@contextmanager
+def one_at_a_time(waiting: Callable[[], None]) -> Iterator[None]:
+    """Of several runs at once one brings containers up: between free_subnet() and its network no other may look for one.
+
+    `waiting` is called about once a second until it is this run's turn.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "containers.lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waiting()
+                time.sleep(1)
+        yield
 
 
 def free_subnet() -> str:

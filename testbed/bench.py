@@ -40,9 +40,8 @@ def analysis() -> None:
     plan = resolve(name, file, name, profile.load("5g"), choice)
     with tempfile.TemporaryDirectory(prefix="testbed-bench-") as folder:
         results = Results(Path(folder), plan, "virtual")
-        assert all(
-            done.status == "ok" for done in run_all(Virtual(built), plan.cells, results.cell_folder, lambda _: None)
-        )
+        done = run_all(Virtual(built), plan.cells, lambda cell: results.folder / "cells" / cell.id, lambda _: None)
+        assert all(one.status == "ok" for one in done)
         begin, used = time.monotonic(), _processor_s()
         pcap.analyse_run(results.folder)
         bulk, used = time.monotonic() - begin, _processor_s() - used

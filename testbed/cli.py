@@ -12,21 +12,17 @@ import typer
 from analysis import wireshark
 from analysis.certificate import FAILED
 from analysis.run import find_cell
-from broker import registry as servers
-from compose import engine, image
 from compose.docker import up
 from guest import kernel
-from testbed import __version__, commands, host, profile, screen, study
+from testbed import __version__, commands, host, profile, runtimes, screen, study
 from testbed.cell import Cell
 from testbed.certify import Certificate, run_all_certificates
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
-from testbed.workers import Docker, Netns, Runtime, Task, Virtual, dearest_first, run_all
+from testbed.workers import Docker, Runtime, Task, Virtual, dearest_first, run_all
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-
-RUNTIMES = ("auto", "virtual", "docker", "netns")
 
 
 def whole(variable: str, text: str | None) -> int | None:
@@ -40,59 +36,6 @@ def whole(variable: str, text: str | None) -> int | None:
 
 def _given(**variables: str | None) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value is not None}
-
-
-def virtual() -> Runtime:
-    """The guest. Raises SetupError if its kernel is not built."""
-    built = kernel.cached()
-    if built is None:
-        raise SetupError(
-            "RUNTIME=virtual needs the guest's kernel, which is not built yet: make setup (see make doctor)"
-        )
-    return Virtual(built)
-
-
-def _not_in_containers(plan: Plan) -> str | None:
-    """What of the plan the Compose project has no container for yet; None if it has all."""
-    names = {name for cell in plan.cells for name in cell.servers if not servers.get(name).in_container}
-    return f"{', '.join(sorted(names))} cannot run in a container yet" if names else None
-
-
-def _docker(plan: Plan) -> Runtime:
-    missing = _not_in_containers(plan)
-    if missing:
-        able = sorted({cell.protocol for cell in plan.cells if all(servers.get(s).in_container for s in cell.servers)})
-        raise UserError(f"RUNTIME: 'docker': {missing}; allowed with it is PROTOCOL={','.join(able) or 'mqtt'}")
-    problem = engine.engine_problem()
-    if problem:
-        raise SetupError(f"RUNTIME=docker: {problem}; or use RUNTIME=virtual, which needs no Docker")
-    built = image.build()
-    shapes = plan.profile.netem.shapes
-    problem = engine.shaping_problem(built) if shapes else None
-    problem = problem or engine.tcp_problem(built, plan.cells[0].tcp)
-    if problem:
-        raise SetupError(f"RUNTIME=docker: {problem}")
-    engine.remove_orphans(kept_too=False)
-    return Docker()
-
-
-def choose_runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
-    """The runtime and, in a line, why it was taken."""
-    if name == "auto":
-        lacks = _not_in_containers(plan) or engine.auto_problem(plan.cells[0].tcp)
-        if lacks is None:
-            return _docker(plan), "a Docker engine answers and its kernel has netem and ifb; real time"
-        return virtual(), f"it needs neither Docker nor netem in this machine's kernel; not docker: {lacks}"
-    if name == "docker":
-        return _docker(plan), "as asked; real time, containers of the Docker engine"
-    if name == "virtual":
-        return virtual(), "as asked"
-    if name == "netns":
-        problem = host.netns_problem()
-        if problem:
-            raise SetupError(f"{problem}; see make doctor")
-        return Netns(), "as asked; real time, on this machine's kernel"
-    raise UserError(f"RUNTIME: {name!r}: allowed are {', '.join(RUNTIMES)}")
 
 
 def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[str, Any]) -> bool:
@@ -110,8 +53,8 @@ def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[s
             for done in outcomes:
                 if isinstance(done.task, Cell):
                     row = results.finish(done.task, done.status, done.wall_s, done.error)
-                    error = done.error or str(results.facts[done.task.id].get("error", ""))
-                    progress.finished(done.task.id, row, error)
+                    facts = results.facts[done.task.id]
+                    progress.finished(done.task.id, row, facts, done.error or str(facts.get("error", "")))
                 else:
                     progress.probed(done.task.id, certificate.finish(done.task, done.status, done.wall_s, done.error))
         except OSError as error:
@@ -142,6 +85,9 @@ def run(
     capture: str | None = None,
     gateway: str | None = None,
     paho_gateway: str | None = None,
+    broker_image: str | None = None,
+    gateway_image: str | None = None,
+    paho_gateway_image: str | None = None,
     congestion: str | None = None,
     runtime: str = "auto",
     out: Path = Path("results"),
@@ -165,27 +111,32 @@ def run(
         servers=_given(GATEWAY=gateway, PAHO_GATEWAY=paho_gateway),
         congestion=congestion,
     )
-    plan = resolve(name, file, study_name, link, choice)
-    if not keep:
-        ok, _ = run_plan(plan, runtime, out)
-        if not ok:
-            raise typer.Exit(1)
-        return
-    host.check_servers(plan.cells)
-    place, reason = choose_runtime("docker", plan)
-    results = Results(out, plan, place.name)
-    screen.announce(plan, place.name, reason, str(results.folder))
-    up(plan.cells[0], results.cell_folder(plan.cells[0]), results.folder.name)
-    console_line = f"{plan.cells[0].id} is up and publishes on schedule; make ps shows it, make down removes it"
-    screen.console.print(console_line)
+    images = _given(BROKER_IMAGE=broker_image, GATEWAY_IMAGE=gateway_image, PAHO_GATEWAY_IMAGE=paho_gateway_image)
+    plan, given = resolve(name, file, study_name, link, choice), runtimes.Given(images, congestion)
+    if keep:
+        _keep_up(plan, given, out)
+    elif not run_plan(plan, runtime, out, given)[0]:
+        raise typer.Exit(1)
 
 
-def run_plan(plan: Plan, runtime: str, out: Path) -> tuple[bool, Path]:
+def _begin(chosen: runtimes.Chosen, out: Path) -> Results:
+    results = Results(out, chosen.plan, chosen.runtime.name)
+    screen.announce(chosen.plan, chosen.runtime.name, chosen.reason, str(results.folder))
+    return results
+
+
+def _keep_up(plan: Plan, given: runtimes.Given, out: Path) -> None:
+    chosen = runtimes.choose("docker", plan, given)
+    results, cell = _begin(chosen, out), chosen.plan.cells[0]
+    assert isinstance(chosen.runtime, Docker)
+    up(cell, results.cell_folder(cell), results.folder.name, chosen.runtime.images)
+    screen.console.print(f"{cell.id} is up and publishes on schedule; make ps shows it, make down removes it")
+
+
+def run_plan(plan: Plan, runtime: str, out: Path, given: runtimes.Given = runtimes.NOTHING) -> tuple[bool, Path]:
     """Run a plan to its report; whether all went well, and the folder of its results."""
-    host.check_servers(plan.cells)
-    place, reason = choose_runtime(runtime, plan)
-    results = Results(out, plan, place.name)
-    screen.announce(plan, place.name, reason, str(results.folder))
+    chosen = runtimes.choose(runtime, plan, given)
+    plan, place, results = chosen.plan, chosen.runtime, _begin(chosen, out)
     environment: dict[str, Any] = {
         "testbed": __version__,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -264,7 +215,8 @@ def certificate_command(
     links = [profile.load(profile_name)] if profile_name else [one for one in profile.load_all() if one.netem.shapes]
     choice = Choice(seed=whole("SEED", seed), channel=channel)
     plans = [resolve(name, file, study_name, link, choice) for link in links]
-    place, reason = choose_runtime(runtime, plans[0])
+    chosen = runtimes.choose(runtime, plans[0], runtimes.NOTHING)
+    place, reason = chosen.runtime, chosen.reason
     folder = (out / f"{time.strftime('%Y%m%d-%H%M%S')}-certificates-{os.getpid()}").absolute()
     screen.console.print(f"runtime {place.name}: {reason}")
     made = run_all_certificates(place, plans, folder)

@@ -10,7 +10,7 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from testbed import cli, fit, reproduce, screen, study
+from testbed import cli, fit, reproduce, runtimes, screen, study
 from testbed.errors import UserError
 from testbed.plan import Choice
 
@@ -100,7 +100,7 @@ def fit_command(
     screen.console.print(f"{len(found)} cells, each cut at several drains; results in {folder}", soft_wrap=True)
     rows: list[dict[str, object]] = []
     try:
-        for number, (done, more) in enumerate(fit.measure(cli.virtual(), found, folder / "cells"), start=1):
+        for number, (done, more) in enumerate(fit.measure(runtimes.virtual(), found, folder / "cells"), start=1):
             rows += more
             screen.console.print(
                 f"[{number}/{len(found)}] {done.task.id}: {done.status}, {done.wall_s:.1f} s", markup=False

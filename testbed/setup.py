@@ -6,7 +6,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from broker import bisquitt
@@ -34,11 +34,25 @@ PACKAGES = {
 }
 """Debian packages and what each is for."""
 
-TEST_PACKAGES = {"chromium": "to look at the report as a reader does"}
-"""What the tests need besides; `make test` installs them, `make run` does not."""
+TEST_PACKAGES = {
+    "docker.io": "a Docker engine, for the tests of RUNTIME=docker",
+    "docker-compose": "Compose, for the tests of RUNTIME=docker",
+    "chromium": "to look at the report as a reader does",
+    "debootstrap": "the base of the containers' image, where none can be pulled",
+}
+"""What only the tests need; `make run` does not install them."""
 
-_PROGRAMS = {"pkg-config": "pkg-config", "golang-go": "go"}
-"""Packages that are not needed where their program is: pkgconf has a pkg-config too, Go often comes from elsewhere."""
+_PROGRAMS = {
+    "pkg-config": "pkg-config",
+    "golang-go": "go",
+    "docker.io": "dockerd",
+    "docker-compose": "docker-compose",
+    "debootstrap": "debootstrap",
+}
+"""Packages not needed where their program is: pkgconf has a pkg-config too; Go and Docker often come from elsewhere."""
+
+_SERVICES = {"mosquitto": ["mosquitto.service"], "docker.io": ["docker.service", "docker.socket"]}
+"""Services that a package brings and starts; the testbed runs brokers, and the tests an engine, of their own."""
 
 VENV = PROJECT / ".venv"
 _LOCK = PROJECT / "requirements.lock"
@@ -51,8 +65,8 @@ def say(text: str) -> None:
     print(f"[{time.monotonic() - _begin:4.0f} s] {text}", file=sys.stderr, flush=True)
 
 
-def missing_packages(wanted: dict[str, str] = PACKAGES) -> list[str]:
-    """Those of the packages that are not installed."""
+def missing_packages(wanted: Iterable[str] = PACKAGES) -> list[str]:
+    """Those of `wanted` that are not installed."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n", *wanted]
     try:
         lines = commands.run(query)
@@ -77,7 +91,7 @@ def apt_command(names: list[str]) -> list[str]:
     ]
 
 
-def _install_packages(wanted: dict[str, str]) -> None:
+def _install_packages(wanted: Mapping[str, str]) -> None:
     names = missing_packages(wanted)
     if not names:
         return
@@ -87,11 +101,12 @@ def _install_packages(wanted: dict[str, str]) -> None:
         say(f"Debian package {name}: {wanted[name]}")
     install = apt_command(names)
     commands.run([*install[: install.index("install")], "update"])
-    service = "mosquitto" in names and not Path("/lib/systemd/system/mosquitto.service").exists()
+    services = [service for name in names for service in _SERVICES.get(name, ())]
+    fresh = [service for service in services if not Path("/lib/systemd/system", service).exists()]
     commands.run(install)
-    if service and Path("/run/systemd/system").is_dir():
-        say("mosquitto's own system service is stopped and disabled: the testbed runs brokers of its own")
-        commands.run([*install[: install.index("env")], "systemctl", "disable", "--now", "mosquitto"])
+    if fresh and Path("/run/systemd/system").is_dir():
+        say(f"{', '.join(fresh)}, new with the packages, stopped and disabled: the testbed starts its own")
+        commands.run([*install[: install.index("env")], "systemctl", "disable", "--now", *fresh])
 
 
 def _lock_hash() -> str:
@@ -138,10 +153,10 @@ def _side_by_side(steps: list[Callable[[], None]]) -> None:
         raise errors[0]
 
 
-def main(purpose: str = "") -> int:
-    """Install everything, for the purpose `tests` also what those need; returns the exit code."""
+def main(wanted: Mapping[str, str]) -> int:
+    """Install the `wanted` Debian packages and all else; returns the exit code."""
     try:
-        _install_packages(PACKAGES | (TEST_PACKAGES if purpose == "tests" else {}))
+        _install_packages(wanted)
         _side_by_side([_install_venv, _install_guest, lambda: bisquitt.build(say)])
     except SetupError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
@@ -150,4 +165,4 @@ def main(purpose: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(PACKAGES | TEST_PACKAGES if sys.argv[1:] == ["tests"] else PACKAGES))

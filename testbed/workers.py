@@ -99,13 +99,14 @@ class Netns:
 
 @dataclass
 class Docker:
-    """Containers of a Compose project, in real time, one cell at a time."""
+    """Containers of a Compose project, in real time, one cell at a time; `images`: see compose.project."""
 
+    images: dict[str, str]
     name: str = "docker"
     places: list[int] = field(default_factory=lambda: [0])
 
     def start(self, task: Task, job: Path, core: int) -> "subprocess.Popen[str]":
-        words = [sys.executable, "-m", "compose.job", str(job)]
+        words = [sys.executable, "-m", "compose.job", str(job), json.dumps(self.images)]
         return commands.start(words, stdout=subprocess.PIPE, own_group=True)
 
     def clean_up(self, folder: Path) -> None:
