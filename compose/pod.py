@@ -11,7 +11,7 @@ from testbed.capture import capture
 from testbed.cell import Cell
 from testbed.channel import INTERFACE, Tap, medium
 from testbed.exchange import OWN, SHARED, tell
-from testbed.netns import Host
+from testbed.netns import Host, offloads_off
 from testbed.trial import answers
 from testbed.waiting import wait_for
 
@@ -32,7 +32,8 @@ def main() -> None:
     job = exchange.job()
     cell, server = job.cell, job.host(exchange.SERVER)
     _await_servers(cell, server)
-    with medium(server, cell.channel, cell.seed) as link:
+    offloads_off(INTERFACE)
+    with medium(server, cell.channel, cell.seed, cut=True) as link:
         points = {side: (server, taps) for side, taps in link.taps.items()}
         for (
             name
