@@ -71,6 +71,7 @@ class Protocol:
     """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark.
 
     `transport` says in words how a payload of a size in bytes travels with the given parameters.
+    `effort` is about how much wall time a cell takes beside one of MQTT; the dearest start first.
     Two things that virtual time has to know of its clients' and servers' libraries (guest/cures.py): whether one `spins`,
     that is waits without sleeping, and which of them, by file name, read the processor's time stamp counter.
     """
@@ -84,5 +85,6 @@ class Protocol:
     display_filter: str
     decode_as: tuple[str, ...] = ()
     transport: Callable[[int, dict[str, Any]], str] = lambda size, parameters: "whole"
+    effort: int = 1
     spins: bool = False
     reads_tsc: tuple[str, ...] = ()

@@ -39,7 +39,7 @@ def main() -> None:
             name
         ) in cell.capture:  # clients have no privilege to capture; on this side of the bridge the packets are the same
             points[name] = (server, [Tap(INTERFACE, f"host {job.hosts[name]}", f"all of {name}, at the server")])
-        with capture(points, OWN) as taps:
+        with capture(points, OWN, live=True) as taps:
             tell(OWN / exchange.STATUS, {"phase": "up"})
             _await(exchange.GO, cell.wall_limit)
             before: dict[str, Any] = link.readback()

@@ -69,10 +69,11 @@ class Capture:
 
 
 @contextmanager
-def capture(points: dict[str, tuple[Host, list[Tap]]], folder: Path) -> Iterator[Capture]:
+def capture(points: dict[str, tuple[Host, list[Tap]]], folder: Path, live: bool = False) -> Iterator[Capture]:
     """Listen on every tap, in its host's namespace, until the end of the `with`; raw PCAPs lie below `folder`.
 
-    `points` holds the host and the taps of each PCAP that is wanted.
+    `points` holds the host and the taps of each PCAP that is wanted. `live` writes each packet at once, for who looks on;
+    in the guest the many small writes would take a quarter of a cell's wall time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -80,7 +81,7 @@ def capture(points: dict[str, tuple[Host, list[Tap]]], folder: Path) -> Iterator
         for side, (host, taps) in points.items():
             for tap in taps:
                 raw, log = folder / f"{side}.{tap.interface}.raw", folder / f"tcpdump-{side}.{tap.interface}.log"
-                words = ["tcpdump", "-i", tap.interface, "-n", "-s", "0", "-B", _BUFFER_KIB, "-U"]
+                words = ["tcpdump", "-i", tap.interface, "-n", "-s", "0", "-B", _BUFFER_KIB, *(["-U"] if live else [])]
                 words += ["--time-stamp-precision=nano", "-w", "-", *([tap.bpf] if tap.bpf else [])]
                 with host.entered():
                     process = stack.enter_context(commands.background(words, raw, log, stop_signal=signal.SIGINT))
