@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from analysis import published
+from analysis import pace, published
 from analysis.figures import grows
 from analysis.run import CellResult, Run
 
@@ -68,6 +68,16 @@ def _channel_off(cell: CellResult) -> Found:
             )
 
 
+def _host_limited(cell: CellResult) -> Found:
+    if cell.row.get("host_limited") == "yes":
+        yield (
+            "This machine, not the channel, set the pace (publishes more than "
+            f"{pace.LATE_LIMIT_MS:g} ms late at the 99th percentile, or less than {pace.IDLE_LIMIT_PCT:g} % of its "
+            "processors idle):",
+            f"{cell.facts['late_p99_ms']:.1f} ms late, {cell.facts['cpu_idle_pct']} % idle",
+        )
+
+
 def _strangers(cell: CellResult) -> Found:
     if cell.facts.get("foreign_messages"):
         yield "Messages arrived that were not of their cell:", f"{cell.facts['foreign_messages']}"
@@ -80,6 +90,7 @@ _OF_CELL: tuple[Callable[[CellResult], Found], ...] = (
     _capture_drops,
     _channel_off,
     _strangers,
+    _host_limited,
 )
 
 
@@ -89,6 +100,7 @@ def _of_run(run: Run) -> Iterator[str]:
         yield f"The run was interrupted: {done} of {planned} cells finished."
     if run.manifest.get("clock") != "virtual":
         yield "Real time: delays depend on what else this machine did."
+    yield from (f"Not as told: {sentence}." for sentence in run.plan.get("deviations", []))
     wanted = published.figures(run.plan["study"]).get("clients", {})
     other = {
         f"{series.protocol} {series.cells[0].plan['clients']} instead of {wanted[series.protocol]}": None

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from broker.server import Context, Server, render
+from broker.server import Context, Image, Server, render
 from testbed.parameters import number
 
 PORT = 1883
@@ -33,7 +33,7 @@ SERVERS = {
         files=_files,
         command=_command,
         tcp_port=PORT,
-        in_container=True,
         version=lambda _: ["dpkg-query", "-W", "-f", "${Version}", "mosquitto"],
+        image=lambda _: Image("BROKER_IMAGE", "eclipse-mosquitto:2.0.22", _command),
     )
 }

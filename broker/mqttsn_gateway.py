@@ -2,11 +2,12 @@
 
 import ipaddress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from broker import bisquitt, mosquitto
-from broker.server import Context, Server, render
+from broker.server import Context, Image, Server, render
 from clients.mqttsn.session import PORT
 from clients.protocol import topic
 from testbed.parameters import choice, duration, number
@@ -40,19 +41,30 @@ def _publishers(context: Context) -> list[str]:
     return [str(first + number) for number in range(context.clients)]
 
 
-def _bisquitt(context: Context) -> list[str]:
+def _bisquitt(program: str, context: Context) -> list[str]:
     settings = context.settings
     return [
-        *(str(bisquitt.program()), "-listen", f"{context.address}:{PORT}", "-broker", _BROKER),
+        *(program, "-listen", f"{context.address}:{PORT}", "-broker", _BROKER),
         *("-topics", str(context.folder / "topics.yaml"), "-retries", str(settings["retries"])),
         *("-retry-interval", f"{settings['retry_interval']}ns", "-broker-timeout", f"{settings['broker_timeout']}ns"),
     ]
 
 
+def _paho(program: str, _context: Context) -> list[str]:
+    return [program, "-f", "./gateway.conf"]
+
+
 def _command(context: Context) -> list[str]:
     if context.settings["gateway"] == "bisquitt":
-        return _bisquitt(context)
-    return [context.settings["paho_gateway"], "-f", "./gateway.conf"]
+        return _bisquitt(str(bisquitt.program()), context)
+    return _paho(context.settings["paho_gateway"], context)
+
+
+def _image(settings: dict[str, Any]) -> Image:
+    """An image has the program in its PATH; bisquitt is the one that broker/bisquitt builds, with its options."""
+    if settings["gateway"] == "bisquitt":
+        return Image("GATEWAY_IMAGE", "", partial(_bisquitt, "bisquitt"))
+    return Image("PAHO_GATEWAY_IMAGE", None, partial(_paho, "MQTT-SNGateway"))
 
 
 def _problem(settings: dict[str, Any]) -> str | None:
@@ -81,6 +93,7 @@ SERVERS = {
         tcp_port=None,
         udp_port=PORT,
         version=_version,
+        image=_image,
         problem=_problem,
         variables={"GATEWAY": "gateway", "PAHO_GATEWAY": "paho_gateway"},
     )

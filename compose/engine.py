@@ -85,12 +85,13 @@ def tcp_problem(image_name: str, sysctls: dict[str, str]) -> str | None:
         return (
             f"the engine's kernel refuses the study's tcp settings in containers ({lines[0]}); if it is the congestion "
             "control, allow it (sudo sysctl -w net.ipv4.tcp_allowed_congestion_control='reno cubic'), choose one that is "
-            f"allowed ({_allowed()}) with CONGESTION=…, or use RUNTIME=virtual"
+            f"allowed ({allowed_congestion()}) with CONGESTION=…, or use RUNTIME=virtual"
         )
     return None
 
 
-def _allowed() -> str:
+def allowed_congestion() -> str:
+    """The congestion controls that containers may use, as far as this machine is the engine's."""
     path = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
     return path.read_text().strip() if path.exists() else "see sysctl net.ipv4.tcp_allowed_congestion_control"
 

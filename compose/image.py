@@ -12,10 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from broker import bisquitt
 from guest.debian import codename
 from testbed import commands
 from testbed.errors import SetupError
-from testbed.places import PROJECT
+from testbed.places import CACHE, PROJECT
 
 BASE_IMAGE = "debian:bookworm-slim"
 PACKAGES = ("paho-mqtt", "pyzmq")
@@ -40,6 +41,10 @@ def _sources() -> dict[str, bytes]:
         for path in sorted((PROJECT / package).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 found[f"project/{path.relative_to(PROJECT)}"] = path.read_bytes()
+    gateway = bisquitt.program()
+    if not gateway.exists():
+        raise SetupError(f"the MQTT-SN gateway is not built yet ({gateway}): make setup")
+    found[f"cache/{gateway.relative_to(CACHE.parent)}"] = gateway.read_bytes()
     return found
 
 
@@ -72,6 +77,7 @@ def build() -> str:
             target = Path(scratch, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
+            target.chmod(0o755 if path.startswith("cache/") else 0o644)
         certificates = Path(scratch, "ca-certificates.crt")
         certificates.write_bytes(_CERTIFICATES.read_bytes() if _CERTIFICATES.exists() else b"")
         words = ["docker", "build", "--build-arg", f"BASE_IMAGE={base}", "--tag", name(), scratch]

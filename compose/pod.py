@@ -2,6 +2,7 @@
 
 import os
 import time
+from functools import partial
 from typing import Any
 
 from broker import registry as servers
@@ -9,18 +10,16 @@ from clients import registry as protocols
 from testbed import commands, exchange
 from testbed.capture import capture
 from testbed.cell import Cell
-from testbed.channel import INTERFACE, Tap, medium
-from testbed.exchange import OWN, SHARED, tell
+from testbed.channel import INTERFACE, medium
+from testbed.exchange import OWN, SERVERS, SHARED, tell
+from testbed.load import Cpu
 from testbed.netns import Host, offloads_off
-from testbed.trial import answers
 from testbed.waiting import wait_for
 
 
 def _await_servers(cell: Cell, server: Host) -> None:
     for name in protocols.get(cell.protocol).servers:
-        port = servers.get(name).tcp_port
-        if port is not None:
-            wait_for(lambda port=port: answers(server.address, port), f"{name} to listen", 60)  # type: ignore[misc]
+        wait_for(partial(servers.get(name).is_up, server.address, SERVERS), f"{name} to listen", exchange.UP_LIMIT)
 
 
 def _await(name: str, limit: int) -> None:
@@ -35,16 +34,17 @@ def main() -> None:
     offloads_off(INTERFACE)
     with medium(server, cell.channel, cell.seed, cut=True) as link:
         points = {side: (server, taps) for side, taps in link.taps.items()}
-        for (
-            name
-        ) in cell.capture:  # clients have no privilege to capture; on this side of the bridge the packets are the same
-            points[name] = (server, [Tap(INTERFACE, f"host {job.hosts[name]}", f"all of {name}, at the server")])
+        # Clients have no privilege to capture; on this side of the bridge the packets are the same.
+        for name in cell.capture:
+            points[name] = (server, link.taps_of(name, job.hosts[name]))
         with capture(points, OWN, live=True) as taps:
             tell(OWN / exchange.STATUS, {"phase": "up"})
             _await(exchange.GO, cell.wall_limit)
             before: dict[str, Any] = link.readback()
+            busy = Cpu.now()
             _await(exchange.STOP, cell.wall_limit)
             after = link.readback()
+            idle_pct = Cpu.now().idle_pct_since(busy)
             taps.settle()
     tell(
         OWN / exchange.OUTCOME,
@@ -56,8 +56,9 @@ def main() -> None:
                 for side, raws in taps.sources().items()
             },
             "kernel": os.uname().release,
+            "cpu_idle_pct": idle_pct,
             "stopped_ns": time.time_ns(),
-            "servers": {name: commands.run(servers.get(name).version(given)) for name, given in cell.servers.items()},
+            "servers": {name: commands.run(servers.get(name).version(cell.servers[name])) for name in job.own_image},
         },
     )
 

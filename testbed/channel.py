@@ -53,6 +53,17 @@ class Medium:
     taps: dict[str, list[Tap]]
     commands: list[str] = field(default_factory=list)
 
+    def taps_of(self, name: str, address: str) -> list[Tap]:
+        """Where to listen, at the server, for what one client sends and receives: beyond the channel's client side."""
+        return [
+            Tap(
+                tap.interface,
+                f"({tap.bpf}) and host {address}" if tap.bpf else f"host {address}",
+                f"{name}: {tap.shows}",
+            )
+            for tap in self.taps["client-side"]
+        ]
+
     def readback(self) -> dict[str, Any]:
         """`tc -s qdisc` of each IFB: netem's options and counters. Raises SetupError if one is not what was set."""
         seen = {}
@@ -123,9 +134,7 @@ def _plan_commands(channel: Channel, seeds: dict[str, int | None], cut: bool) ->
     links = [["ip", "link", "add", mirror, "type", "dummy"] for mirror in _mirrors(cut)]
     links += [["ip", "link", "add", ifb, "type", "ifb"] for ifb in seeds]
     ups = [["ip", "link", "set", device, "up"] for device in (*_mirrors(cut), *seeds)]
-    rules = [
-        words for ifb, seed in seeds.items() for words in _qdiscs(ifb, netem.arguments(channel.netem, seed), cut)
-    ]
+    rules = [words for ifb, seed in seeds.items() for words in _qdiscs(ifb, netem.arguments(channel.netem, seed), cut)]
     rules += [["tc", "qdisc", "add", "dev", INTERFACE, "clsact"]]
     rules += [_redirect(channel, direction, cut) for direction in ("uplink", "downlink")]
     return [links, ups, rules]

@@ -9,19 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from broker import registry as servers
-from compose import engine, image
 from compose.docker import up
 from guest import kernel
-from testbed import __version__, host, profile, screen, study
+from testbed import __version__, host, profile, runtimes, screen, study
 from testbed.errors import SetupError, UserError
 from testbed.plan import Choice, Plan, resolve
 from testbed.results import Results
-from testbed.workers import Docker, Netns, Runtime, Virtual, run_all
+from testbed.workers import Docker, Runtime, Virtual, run_all
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-
-RUNTIMES = ("auto", "virtual", "docker", "netns")
 
 
 def _whole(variable: str, text: str | None) -> int | None:
@@ -34,58 +30,6 @@ def _whole(variable: str, text: str | None) -> int | None:
 
 def _given(**variables: str | None) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value is not None}
-
-
-def _virtual() -> Runtime:
-    built = kernel.cached()
-    if built is None:
-        raise SetupError(
-            "RUNTIME=virtual needs the guest's kernel, which is not built yet: make setup (see make doctor)"
-        )
-    return Virtual(built)
-
-
-def _not_in_containers(plan: Plan) -> str | None:
-    """What of the plan the Compose project has no container for yet; None if it has all."""
-    names = {name for cell in plan.cells for name in cell.servers if not servers.get(name).in_container}
-    return f"{', '.join(sorted(names))} cannot run in a container yet" if names else None
-
-
-def _docker(plan: Plan) -> Runtime:
-    missing = _not_in_containers(plan)
-    if missing:
-        able = sorted({cell.protocol for cell in plan.cells if all(servers.get(s).in_container for s in cell.servers)})
-        raise UserError(f"RUNTIME: 'docker': {missing}; allowed with it is PROTOCOL={','.join(able) or 'mqtt'}")
-    problem = engine.engine_problem()
-    if problem:
-        raise SetupError(f"RUNTIME=docker: {problem}; or use RUNTIME=virtual, which needs no Docker")
-    built = image.build()
-    shapes = plan.profile.netem.shapes
-    problem = engine.shaping_problem(built) if shapes else None
-    problem = problem or engine.tcp_problem(built, plan.cells[0].tcp)
-    if problem:
-        raise SetupError(f"RUNTIME=docker: {problem}")
-    engine.remove_orphans(kept_too=False)
-    return Docker()
-
-
-def _runtime(name: str, plan: Plan) -> tuple[Runtime, str]:
-    """The runtime and, in a line, why it was taken."""
-    if name == "auto":
-        lacks = _not_in_containers(plan) or engine.auto_problem(plan.cells[0].tcp)
-        if lacks is None:
-            return _docker(plan), "a Docker engine answers and its kernel has netem and ifb; real time"
-        return _virtual(), f"it needs neither Docker nor netem in this machine's kernel; not docker: {lacks}"
-    if name == "docker":
-        return _docker(plan), "as asked; real time, containers of the Docker engine"
-    if name == "virtual":
-        return _virtual(), "as asked"
-    if name == "netns":
-        problem = host.netns_problem()
-        if problem:
-            raise SetupError(f"{problem}; see make doctor")
-        return Netns(), "as asked; real time, on this machine's kernel"
-    raise UserError(f"RUNTIME: {name!r}: allowed are {', '.join(RUNTIMES)}")
 
 
 def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[str, Any]) -> bool:
@@ -124,6 +68,9 @@ def run(
     capture: str | None = None,
     gateway: str | None = None,
     paho_gateway: str | None = None,
+    broker_image: str | None = None,
+    gateway_image: str | None = None,
+    paho_gateway_image: str | None = None,
     congestion: str | None = None,
     runtime: str = "auto",
     out: Path = Path("results"),
@@ -147,13 +94,18 @@ def run(
         servers=_given(GATEWAY=gateway, PAHO_GATEWAY=paho_gateway),
         congestion=congestion,
     )
-    plan = resolve(name, file, study_name, link, choice)
-    host.check_servers(plan.cells)
-    place, reason = _runtime("docker" if keep else runtime, plan)
+    images = _given(BROKER_IMAGE=broker_image, GATEWAY_IMAGE=gateway_image, PAHO_GATEWAY_IMAGE=paho_gateway_image)
+    chosen = runtimes.choose(
+        "docker" if keep else runtime,
+        resolve(name, file, study_name, link, choice),
+        runtimes.Given(images, congestion),
+    )
+    plan, place = chosen.plan, chosen.runtime
     results = Results(out, plan, place.name)
-    screen.announce(plan, place.name, reason, str(results.folder))
+    screen.announce(plan, place.name, chosen.reason, str(results.folder))
     if keep:
-        up(plan.cells[0], results.cell_folder(plan.cells[0]), results.folder.name)
+        assert isinstance(place, Docker)
+        up(plan.cells[0], results.cell_folder(plan.cells[0]), results.folder.name, place.images)
         console_line = f"{plan.cells[0].id} is up and publishes on schedule; make ps shows it, make down removes it"
         screen.console.print(console_line)
         return

@@ -19,6 +19,9 @@ from testbed.netem import Netem
 from testbed.profile import Profile
 from testbed.study import ProtocolFile, StudyFile, Traffic
 
+CONGESTION = "net.ipv4.tcp_congestion_control"
+"""The sysctl that the variable CONGESTION stands for."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -29,6 +32,8 @@ class Plan:
     profile: Profile
     seed: int
     cells: list[Cell]
+    deviations: list[str] = dataclasses.field(default_factory=list)
+    """What the runtime could not give as the study or the command line's defaults say, a sentence each."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, for plan.json and the manifest."""
@@ -198,7 +203,7 @@ def resolve(name: str, study: StudyFile, where: str, profile: Profile, choice: C
         "startup_timeout": study.startup.timeout,
         "stall_limit": study.limits.stall,
         "wall_limit": study.limits.cell,
-        "tcp": study.tcp | ({"net.ipv4.tcp_congestion_control": choice.congestion} if choice.congestion else {}),
+        "tcp": study.tcp | ({CONGESTION: choice.congestion} if choice.congestion else {}),
         "capture": _capture(choice.capture, clients),
     }
 

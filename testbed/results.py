@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import messages
+from analysis import messages, pace
 from analysis.channel import loss
 from testbed.cell import Cell
 from testbed.errors import UserError
@@ -18,6 +18,7 @@ _IDENTITY = ("study", "profile", "protocol", "qos", "payload", "clients", "repea
 COLUMNS = (
     *_IDENTITY,
     "status",
+    "host_limited",
     "ready_publishers",
     "ready_subscribers",
     *messages.MEASURES,
@@ -71,7 +72,12 @@ class Results:
         row = {**identity, "runtime": self.runtime, "channel": cell.channel.label, "status": status}
         row |= {key: facts.get(key) for key in ("ready_publishers", "ready_subscribers", "emulated_s")}
         if status == "ok":
-            row |= messages.measures(messages.read(folder / "messages.csv"))
+            table = messages.read(folder / "messages.csv")
+            row |= messages.measures(table)
+            if self.runtime != "virtual":
+                facts["late_p99_ms"] = pace.late_p99_ms(table)
+                limited = pace.is_host_limited(facts["late_p99_ms"], facts.get("cpu_idle_pct"))
+                row["host_limited"] = "yes" if limited else "no"
             row |= {f"wire_{key}": facts["capture"]["wire"][key] for key in ("bytes", "packets")}
         self.rows[cell.id] = row | {"wall_s": round(wall_s, 3)}
         self._write_summary()

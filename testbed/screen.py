@@ -72,6 +72,8 @@ def announce(plan: Plan, runtime: str, reason: str, folder: str) -> None:
     console.print(f"[b]{plan.profile.name}[/b]  {plan.profile.description}: {describe(plan.profile.netem)}")
     console.print(f"study {plan.study}, channel {channel.label}, seed {plan.seed}, {len(plan.cells)} cells")
     console.print(f"runtime {runtime}: {reason}")
+    for sentence in plan.deviations:
+        console.print(f"not as told: {sentence}", markup=False, style="yellow", soft_wrap=True)
     console.print(f"results in {folder}")
 
 
@@ -99,7 +101,7 @@ def result_table(plan: Plan, rows: list[dict[str, Any]]) -> None:
             _number(row.get("jitter_mean_ms")),
             _number(row.get("emulated_s")),
             _number(row.get("wall_s")),
-            row["status"],
+            f"{row['status']}, host-limited" if row.get("host_limited") == "yes" else row["status"],
         )
     console.print(table)
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -20,23 +19,13 @@ from testbed.capture import capture
 from testbed.cell import Cell, host_names
 from testbed.channel import Tap, medium
 from testbed.drive import Report, drive, whole_second
+from testbed.load import Cpu
 from testbed.netns import SERVER_ADDRESS, Host, fabric
 from testbed.pcapng import Interface, Totals, bring_together
 from testbed.waiting import wait_for
 
 RunOne = Callable[[Cell, Path, Report], dict[str, Any]]
 """How a fabric runs one cell: see run_cell()."""
-
-
-def answers(address: str, port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((address, port)) == 0
-
-
-def _is_bound(port: int) -> bool:
-    """Whether a UDP socket of the namespace this thread is in has the port (proc_net_udp: local address in hex)."""
-    lines = Path("/proc/thread-self/net/udp").read_text().splitlines()[1:]
-    return any(line.split()[1].endswith(f":{port:04X}") for line in lines)
 
 
 def _context(name: str, cell: Cell, folder: Path) -> Context:
@@ -61,11 +50,8 @@ def _serving(name: str, cell: Cell, server: Host, folder: Path) -> Iterator[None
     def up() -> bool:
         if process.poll() is not None:
             raise commands.CommandError(declared.command(context), process.returncode, log.read_text()[-2000:])
-        if declared.ready_file and not (folder / declared.ready_file).exists():
-            return False
         with server.entered():
-            tcp = declared.tcp_port is None or answers(server.address, declared.tcp_port)
-            return tcp and (declared.udp_port is None or _is_bound(declared.udp_port))
+            return declared.is_up(server.address, folder)
 
     try:
         wait_for(up, f"{name} to listen", 60)
@@ -100,13 +86,16 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
         points |= {name: (net.clients[name], [Tap("eth0", "", f"all of {name}")]) for name in cell.capture}
         taps = stack.enter_context(capture(points, logs))
         before: dict[str, Any] = {}
+        before_traffic: list[Cpu] = []
         after: dict[str, Any] = {}  # read before the clients leave: their farewells would look like a queue
 
         def agree(*_: object) -> int:
             before.update(link.readback())
+            before_traffic.append(Cpu.now())
             return whole_second()
 
         outcome = drive(cell, net, report, whole_second(), agree, lambda: after.update(link.readback()))
+        idle_pct = Cpu.now().idle_pct_since(before_traffic[0])
         taps.settle()
     outcome.records.write(folder / "messages.csv")
     (logs / "clients.json").write_text(json.dumps(outcome.counters, indent=1))
@@ -122,6 +111,7 @@ def run_cell(cell: Cell, folder: Path, report: Report) -> dict[str, Any]:
         "channel": {"commands": link.commands, "seeds": link.seeds, "before": before, "after": after},
         "capture": {"packets": taps.packets, "dropped": taps.dropped, "wire": asdict(wire["client-side"])},
         "kernel": os.uname().release,
+        "cpu_idle_pct": idle_pct,
         "transport": protocols.get(cell.protocol).transport(cell.size, cell.parameters),
         "servers": {name: commands.run(servers.get(name).version(given)) for name, given in cell.servers.items()},
     }

@@ -93,13 +93,14 @@ class Netns:
 
 @dataclass
 class Docker:
-    """Containers of a Compose project, in real time, one cell at a time."""
+    """Containers of a Compose project, in real time, one cell at a time; `images` by the names of the servers in them."""
 
+    images: dict[str, str]
     name: str = "docker"
     places: list[int] = field(default_factory=lambda: [0])
 
     def start(self, cell: Cell, job: Path, core: int) -> "subprocess.Popen[str]":
-        words = [sys.executable, "-m", "compose.job", str(job)]
+        words = [sys.executable, "-m", "compose.job", str(job), json.dumps(self.images)]
         return commands.start(words, stdout=subprocess.PIPE, own_group=True)
 
     def clean_up(self, folder: Path) -> None:

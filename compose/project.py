@@ -1,0 +1,139 @@
+"""A cell as a Compose project: what it is rendered from, its files, and what its containers tell."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from broker import registry as servers
+from clients import registry as protocols
+from compose import engine, image
+from testbed import commands, exchange
+from testbed.cell import Cell, host_names
+from testbed.drive import Report
+from testbed.errors import SetupError
+from testbed.exchange import Job, heard, tell
+
+_TEMPLATES = Path(__file__).parent
+_NOBODY = 65534
+_LOOK = 3.0
+"""Seconds between two looks at whether all containers still run."""
+
+Images = dict[str, str]
+"""By its name the image of each server that does not run in the testbed's own."""
+
+
+class Project:
+    """A cell's Compose project. `kept` is left running until `make down`."""
+
+    def __init__(self, cell: Cell, folder: Path, run: str, images: Images, kept: bool = False) -> None:
+        self.cell, self.folder, self.run = cell, folder, run
+        self.images = images
+        self.exchange, self.file = folder / "exchange", folder / "compose.yaml"
+        self.shared = self.exchange / "shared"
+        self.subnet = engine.free_subnet()
+        self.servers = protocols.get(cell.protocol).servers
+        self.clients = host_names(cell.clients)
+        names = [exchange.SERVER, *self.clients]
+        hosts = {name: f"{self.subnet}.{number}" for number, name in enumerate(names, start=1)}
+        self.job = Job(cell, hosts, [name for name in self.servers if name not in images])
+        self.labels = {engine.RUN: run, engine.OWNER: "" if kept else engine.owner()}
+        self.user = f"{os.getuid() or _NOBODY}:{os.getgid() or _NOBODY}"  # clients and servers are never root
+
+    def _server(self, name: str, folder: Path) -> dict[str, Any]:
+        """What the template is told of a server; its configuration goes into `folder`, and into the cell's logs."""
+        declared, context = servers.get(name), self.job.context(name)
+        for file, text in declared.files(context).items():
+            (folder / file).write_text(text)
+            (self.folder / "logs" / file).write_text(text)
+        if name not in self.images:
+            ours = ["python3", "-m", "compose.serve", name]
+            return {"name": name, "image": image.name(), "command": ours, "folder": ""}
+        assert declared.image is not None  # else it would have no image but ours
+        return {
+            "name": name,
+            "image": self.images[name],
+            "command": declared.image(context.settings).command(context),
+            "folder": str(exchange.SERVERS),
+        }
+
+    def write(self) -> None:
+        """Lay out the shared volume and render compose.yaml."""
+        self.shared.mkdir(parents=True)
+        working = self.exchange / "servers"
+        for folder in (working, *(self.exchange / name for name in self.job.hosts)):
+            folder.mkdir()
+            folder.chmod(0o777)  # its containers are other users
+        tell(self.shared / exchange.JOB, asdict(self.job))
+        environment = Environment(
+            loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        text = environment.get_template("compose.yaml.j2").render(
+            cell=self.cell,
+            run=self.run,
+            image=image.name(),
+            user=self.user,
+            subnet=self.subnet,
+            hosts=self.job.hosts,
+            clients=self.clients,
+            servers=[self._server(name, working) for name in self.servers],
+            labels=self.labels,
+            exchange=str(self.exchange),
+        )
+        yaml.safe_load(text)
+        self.file.write_text(text)
+        run_file = self.folder.parent.parent / "compose.yaml"  # the run's first cell stands for all
+        if not run_file.exists():
+            run_file.write_text(text)
+
+    def start(self, report: Report) -> None:
+        """Bring all containers up; each step of Compose is told through `report`, as a sign of life."""
+        # docker-compose 1.29 takes a slot for a service and another for its container: with fewer it waits for itself.
+        slots = 2 * (len(self.job.hosts) + len(self.servers))
+        limits = ["env", "COMPOSE_HTTP_TIMEOUT=300", f"COMPOSE_PARALLEL_LIMIT={slots}"]
+        words = ["--project-name", f"pubsub-{self.run}".lower(), "--file", str(self.file), "up", "--detach"]
+        commands.follow([*limits, *engine.compose(), *words], lambda _line: report({"phase": "up"}))
+
+    def heard(self, host: str, file: str) -> Any | None:
+        """What a container told."""
+        return heard(self.exchange / host / file)
+
+    def tell(self, file: str, data: Any) -> None:
+        """Tell all containers."""
+        tell(self.shared / file, data)
+
+    def _containers(self, template: str, *filters: str) -> list[list[str]]:
+        """The words of `template` for each of the run's containers."""
+        words = ["docker", "ps", "--all", "--no-trunc", "--filter", f"label={engine.RUN}={self.run}"]
+        words += [word for each in filters for word in ("--filter", each)]
+        return [line.split() for line in commands.run([*words, "--format", template]).splitlines()]
+
+    def ended(self) -> list[str]:
+        """Services whose container has ended with an error."""
+        lines = self._containers('{{.Label "com.docker.compose.service"}} {{.Status}}', "status=exited")
+        return [service for service, _exited, code, *_since in lines if code != "(0)"]
+
+    def save_logs(self) -> None:
+        """Each container's output into the cell's logs."""
+        for identity, service in self._containers('{{.ID}} {{.Label "com.docker.compose.service"}}'):
+            text = commands.run(["sh", "-c", 'docker logs "$1" 2>&1', "sh", identity])
+            if text:
+                (self.folder / "logs" / f"{service}.log").write_text(text)
+
+    def await_all(self, hosts: list[str], file: str, what: str, deadline: float, report: Callable[[], None]) -> None:
+        """Until all `hosts` wrote `file`. Raises SetupError at `deadline` (s since the epoch), or if a container ended."""
+        looked = time.time()
+        while missing := [host for host in hosts if not (self.exchange / host / file).exists()]:
+            if time.time() > deadline:
+                raise SetupError(f"{what}: waited in vain for {', '.join(missing)}")
+            if time.time() - looked > _LOOK:
+                looked = time.time()
+                report()
+                if gone := self.ended():
+                    raise SetupError(f"{what}: {', '.join(gone)} ended; see its log beside the cell's results")
+            time.sleep(0.1)
