@@ -13,7 +13,7 @@ from testbed.cell import Cell
 from testbed.channel import INTERFACE, medium
 from testbed.exchange import OWN, SERVERS, SHARED, tell
 from testbed.load import Cpu
-from testbed.netns import Host, offloads_off
+from testbed.netns import Host, set_offloads
 from testbed.waiting import wait_for
 
 
@@ -31,7 +31,7 @@ def main() -> None:
     job = exchange.job()
     cell, server = job.cell, job.host(exchange.SERVER)
     _await_servers(cell, server)
-    offloads_off(INTERFACE)
+    set_offloads(INTERFACE, on=False)
     with medium(server, cell.channel, cell.seed, cut=True) as link:
         points = {side: (server, taps) for side, taps in link.taps.items()}
         # Clients have no privilege to capture; on this side of the bridge the packets are the same.

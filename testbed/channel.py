@@ -23,7 +23,7 @@ from typing import Any
 from testbed import commands, netem
 from testbed.cell import DIRECTIONS, Channel, derive_seed
 from testbed.errors import SetupError
-from testbed.netns import Host, offloads_off
+from testbed.netns import Host, set_offloads
 
 INTERFACE = "eth0"
 MIRROR, MIRROR_UP = "mirror", "mirror-up"
@@ -176,7 +176,7 @@ def medium(server: Host, channel: Channel, seed: int, cut: bool = False) -> Iter
                 _batch(plan[0])
                 stack.callback(_undo, server, devices)
                 for device in devices if cut else ():
-                    offloads_off(device)
+                    set_offloads(device, on=False)
                 for batch in plan[1:]:
                     _batch(batch)
             up.commands += [" ".join(words) for batch in plan for words in batch]
