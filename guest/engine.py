@@ -72,7 +72,7 @@ def run(kernel: Kernel, image: str, script: list[list[str]], folder: Path, limit
     text = "\n".join(["set -e", *map(shlex.join, script), shlex.join(["touch", str(done)])])
     boot.prepare(kernel, folder, boot.python("guest.engine", str(folder), "sh", "-c", text))
     # Programs written in Go wait for each other in loops: for ever, if the time that they take does not count.
-    words = boot.command(kernel, min(os.sched_getaffinity(0)), clock="time-travel", memory=_MEMORY)
+    words = boot.command(kernel, max(os.sched_getaffinity(0)), clock="time-travel", memory=_MEMORY)
     with log.open("w") as output:
         process = commands.start(words, stdout=output, env=boot.environment(kernel, 1), cwd=folder, own_group=True)
         with commands.ended_afterwards(process), suppress(subprocess.TimeoutExpired):

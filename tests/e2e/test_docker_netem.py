@@ -15,7 +15,7 @@ from guest import engine, kernel
 from testbed import commands
 
 CLIENTS = int(os.environ.get("NETEM_CLIENTS", "2"))
-LIMIT = 300 + 90 * CLIENTS
+LIMIT = 900 + 90 * CLIENTS
 """Seconds of wall time for the guest, should it hang."""
 
 PROBLEM = host_engine.engine_problem()
