@@ -16,7 +16,7 @@ lower = $(shell echo $(1) | tr A-Z_ a-z-)
 given = $(filter command environment,$(firstword $(origin $(1))))
 OPTIONS = --profile '$(PROFILE)' $(foreach name,$(filter-out PROFILE,$(VARIABLES)),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 
-.PHONY: help setup run report up down ps image base-image profiles doctor lint test test-docker bench lock clean
+.PHONY: help setup test-setup run report up down ps image base-image profiles doctor lint test test-docker bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -25,6 +25,9 @@ help:  ## list the commands
 
 setup:  ## install what is missing: Debian packages, Python environment, guest kernel
 	@$(SYSTEM_PYTHON) -m testbed.setup
+
+test-setup:  ## the same, and a Docker engine with Compose for the tests
+	@$(SYSTEM_PYTHON) -m testbed.setup tests
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
@@ -55,10 +58,10 @@ lint: setup  ## check style and types
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m mypy
 
-test: setup  ## run all tests: make test TESTS=tests/unit runs some
+test: test-setup  ## run all tests: make test TESTS=tests/unit runs some
 	@$(PYTHON) -m pytest $(TESTS)
 
-test-docker: setup  ## run the tests of RUNTIME=docker
+test-docker: test-setup  ## run the tests of RUNTIME=docker
 	@$(PYTHON) -m pytest -rs tests/e2e/test_docker.py
 
 lock:  ## pin the Python packages anew

@@ -70,7 +70,8 @@ class Client(ABC):
 class Protocol:
     """A protocol's entry: its QoS levels, the servers it needs, its clients and its filter in Wireshark.
 
-    `transport` says in words how a payload of a size in bytes travels with the given parameters.
+    `transport` says in words how a payload of a size in bytes travels with the given parameters; `multicast`, whether
+    packets go to multicast groups.
     `effort` is about how much wall time a cell takes beside one of MQTT; the dearest start first.
     Two things that virtual time has to know of its clients' and servers' libraries (guest/cures.py): whether one `spins`,
     that is waits without sleeping, and which of them, by file name, read the processor's time stamp counter.
@@ -86,5 +87,6 @@ class Protocol:
     decode_as: tuple[str, ...] = ()
     transport: Callable[[int, dict[str, Any]], str] = lambda size, parameters: "whole"
     effort: int = 1
+    multicast: bool = False
     spins: bool = False
     reads_tsc: tuple[str, ...] = ()

@@ -96,6 +96,15 @@ def allowed_congestion() -> str:
     return path.read_text().strip() if path.exists() else "see sysctl net.ipv4.tcp_allowed_congestion_control"
 
 
+def firewalls_bridges() -> bool:
+    """Whether the kernel shows packets between containers of one bridge to iptables (br_netfilter).
+
+    Docker's rules for an internal network let pass what goes to its subnet, which a multicast group is not in.
+    """
+    switch = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
+    return switch.exists() and switch.read_text().strip() != "0"
+
+
 def owner() -> str:
     """This process, so that another can tell whether it still lives: host, process id, start time (proc(5), field 22)."""
     return f"{socket.gethostname()}:{os.getpid()}:{_start_time(os.getpid())}"

@@ -80,7 +80,8 @@ def build() -> str:
             target.chmod(0o755 if path.startswith("cache/") else 0o644)
         certificates = Path(scratch, "ca-certificates.crt")
         certificates.write_bytes(_CERTIFICATES.read_bytes() if _CERTIFICATES.exists() else b"")
-        words = ["docker", "build", "--build-arg", f"BASE_IMAGE={base}", "--tag", name(), scratch]
+        # The host's network, for an engine's own may have no way out (no NAT, a proxy on the host alone).
+        words = ["docker", "build", "--network=host", "--build-arg", f"BASE_IMAGE={base}", "--tag", name(), scratch]
         try:
             commands.run(words)
         except commands.CommandError as error:

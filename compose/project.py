@@ -84,6 +84,7 @@ class Project:
             servers=[self._server(name, working) for name in self.servers],
             labels=self.labels,
             exchange=str(self.exchange),
+            internal=not (protocols.get(self.cell.protocol).multicast and engine.firewalls_bridges()),
         )
         yaml.safe_load(text)
         self.file.write_text(text)
@@ -91,13 +92,16 @@ class Project:
         if not run_file.exists():
             run_file.write_text(text)
 
+    @property
+    def _compose(self) -> list[str]:
+        return [*engine.compose(), "--project-name", f"pubsub-{self.run}".lower(), "--file", str(self.file)]
+
     def start(self, report: Report) -> None:
         """Bring all containers up; each step of Compose is told through `report`, as a sign of life."""
         # docker-compose 1.29 takes a slot for a service and another for its container: with fewer it waits for itself.
         slots = 2 * (len(self.job.hosts) + len(self.servers))
         limits = ["env", "COMPOSE_HTTP_TIMEOUT=300", f"COMPOSE_PARALLEL_LIMIT={slots}"]
-        words = ["--project-name", f"pubsub-{self.run}".lower(), "--file", str(self.file), "up", "--detach"]
-        commands.follow([*limits, *engine.compose(), *words], lambda _line: report({"phase": "up"}))
+        commands.follow([*limits, *self._compose, "up", "--detach"], lambda _line: report({"phase": "up"}))
 
     def heard(self, host: str, file: str) -> Any | None:
         """What a container told."""
@@ -119,11 +123,9 @@ class Project:
         return [service for service, _exited, code, *_since in lines if code != "(0)"]
 
     def save_logs(self) -> None:
-        """Each container's output into the cell's logs."""
-        for identity, service in self._containers('{{.ID}} {{.Label "com.docker.compose.service"}}'):
-            text = commands.run(["sh", "-c", 'docker logs "$1" 2>&1', "sh", identity])
-            if text:
-                (self.folder / "logs" / f"{service}.log").write_text(text)
+        """All containers' output into the cell's logs, each line with its service's name."""
+        text = commands.run([*self._compose, "logs", "--no-color"])
+        (self.folder / "logs" / "containers.log").write_text(text)
 
     def await_all(self, hosts: list[str], file: str, what: str, deadline: float, report: Callable[[], None]) -> None:
         """Until all `hosts` wrote `file`. Raises SetupError at `deadline` (s since the epoch), or if a container ended."""
@@ -135,5 +137,5 @@ class Project:
                 looked = time.time()
                 report()
                 if gone := self.ended():
-                    raise SetupError(f"{what}: {', '.join(gone)} ended; see its log beside the cell's results")
+                    raise SetupError(f"{what}: {', '.join(gone)} ended; see logs/containers.log of the cell")
             time.sleep(0.1)

@@ -62,12 +62,17 @@ def _running(folder: Path) -> Iterator[None]:
         yield
 
 
-def run(kernel: Kernel, image: str, script: list[list[str]], folder: Path, limit: float) -> str:
-    """Boot a guest whose engine has this machine's `image`, run commands in the checkout; returns what they printed.
-
-    Logs lie in `folder` afterwards. Raises SetupError if a command failed, or the guest was not done after `limit` s.
-    """
+def save(image: str, folder: Path) -> None:
+    """Lay this machine's `image` into `folder`, for run()."""
     commands.run(["docker", "save", "--output", str(folder / _IMAGE), image])
+
+
+def run(kernel: Kernel, script: list[list[str]], folder: Path, limit: float) -> str:
+    """Boot a guest whose engine has the image in `folder`, run commands in the checkout; returns what they printed.
+
+    Logs lie in `folder` afterwards, the image no more. Raises SetupError if a command failed, or the guest was not done
+    after `limit` s.
+    """
     done, log = folder / "done", folder / "guest.log"
     text = "\n".join(["set -e", *map(shlex.join, script), shlex.join(["touch", str(done)])])
     boot.prepare(kernel, folder, boot.python("guest.engine", str(folder), "sh", "-c", text))

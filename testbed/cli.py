@@ -40,8 +40,8 @@ def _execute(plan: Plan, runtime: Runtime, results: Results, environment: dict[s
         try:
             for done in outcomes:
                 row = results.finish(done.cell, done.status, done.wall_s, done.error)
-                error = done.error or str(results.facts[done.cell.id].get("error", ""))
-                progress.finished(done.cell.id, row, error)
+                facts = results.facts[done.cell.id]
+                progress.finished(done.cell.id, row, facts, done.error or str(facts.get("error", "")))
         except OSError as error:
             kept = "what finished before is kept"
             raise SetupError(f"{results.folder}: results cannot be written: {error.strerror}; {kept}") from error

@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.table import Table
 
 from analysis import published
+from testbed import estimate
 from testbed.netem import describe
 from testbed.plan import Plan
 from testbed.profile import Profile
@@ -42,7 +43,7 @@ class Progress:
         with self._lock:
             self._running.setdefault(event["cell"], {}).update(event)
 
-    def finished(self, cell_id: str, row: dict[str, Any], error: str) -> None:
+    def finished(self, cell_id: str, row: dict[str, Any], facts: dict[str, Any], error: str) -> None:
         """A cell is done, one way or another."""
         with self._lock:
             self._running.pop(cell_id, None)
@@ -51,6 +52,8 @@ class Progress:
         if row["status"] == "ok":
             figures = f"{row['delivered']}/{row['sent']} delivered, mean {_number(row['delay_mean_ms'])} ms"
             times = f"{_number(row['emulated_s'], 0)} s emulated in {row['wall_s']:.1f} s"
+            if containers := facts.get("containers"):
+                times += f" (containers up in {containers['up_s']:.1f} s, removed in {containers['down_s']:.1f} s)"
             console.print(f"{count} {cell_id}: {figures}, {times}", markup=False)
         else:
             console.print(f"{count} {cell_id}: {row['status']}: {error}", markup=False, style="red", soft_wrap=True)
@@ -72,6 +75,11 @@ def announce(plan: Plan, runtime: str, reason: str, folder: str) -> None:
     console.print(f"[b]{plan.profile.name}[/b]  {plan.profile.description}: {describe(plan.profile.netem)}")
     console.print(f"study {plan.study}, channel {channel.label}, seed {plan.seed}, {len(plan.cells)} cells")
     console.print(f"runtime {runtime}: {reason}")
+    if runtime != "virtual":
+        real, virtual = estimate.real_s(plan.cells, runtime == "docker"), estimate.virtual_s(plan.cells)
+        console.print(
+            f"this takes about {estimate.words(real)}; RUNTIME=virtual would take about {estimate.words(virtual)}"
+        )
     for sentence in plan.deviations:
         console.print(f"not as told: {sentence}", markup=False, style="yellow", soft_wrap=True)
     console.print(f"results in {folder}")

@@ -6,7 +6,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from broker import bisquitt
@@ -34,8 +34,24 @@ PACKAGES = {
 }
 """Debian packages and what each is for."""
 
-_PROGRAMS = {"pkg-config": "pkg-config", "golang-go": "go"}
-"""Packages that are not needed where their program is: pkgconf has a pkg-config too, Go often comes from elsewhere."""
+TEST_PACKAGES = {
+    "docker.io": "a Docker engine, for the tests of RUNTIME=docker",
+    "docker-compose": "Compose, for the tests of RUNTIME=docker",
+    "debootstrap": "the base of the containers' image, where none can be pulled",
+}
+"""What only the tests need; `make run` does not install them."""
+
+_PROGRAMS = {
+    "pkg-config": "pkg-config",
+    "golang-go": "go",
+    "docker.io": "dockerd",
+    "docker-compose": "docker-compose",
+    "debootstrap": "debootstrap",
+}
+"""Packages not needed where their program is: pkgconf has a pkg-config too; Go and Docker often come from elsewhere."""
+
+_SERVICES = {"mosquitto": ["mosquitto.service"], "docker.io": ["docker.service", "docker.socket"]}
+"""Services that a package brings and starts; the testbed runs brokers, and the tests an engine, of their own."""
 
 VENV = PROJECT / ".venv"
 _LOCK = PROJECT / "requirements.lock"
@@ -48,15 +64,15 @@ def say(text: str) -> None:
     print(f"[{time.monotonic() - _begin:4.0f} s] {text}", file=sys.stderr, flush=True)
 
 
-def missing_packages() -> list[str]:
-    """Those of PACKAGES that are not installed."""
-    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n", *PACKAGES]
+def missing_packages(wanted: Iterable[str] = PACKAGES) -> list[str]:
+    """Those of `wanted` that are not installed."""
+    query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\\n", *wanted]
     try:
         lines = commands.run(query)
     except commands.CommandError as error:  # it exits with 1 if it does not know one of them
         lines = error.output
     have = {line.split()[0] for line in lines.splitlines() if line.endswith(" installed")}
-    return [name for name in PACKAGES if name not in have and not shutil.which(_PROGRAMS.get(name, ""))]
+    return [name for name in wanted if name not in have and not shutil.which(_PROGRAMS.get(name, ""))]
 
 
 def apt_command(names: list[str]) -> list[str]:
@@ -74,21 +90,22 @@ def apt_command(names: list[str]) -> list[str]:
     ]
 
 
-def _install_packages() -> None:
-    names = missing_packages()
+def _install_packages(wanted: Mapping[str, str]) -> None:
+    names = missing_packages(wanted)
     if not names:
         return
     if os.geteuid() and not shutil.which("sudo"):
         raise SetupError(f"packages are missing and there is no sudo; as root: apt-get install {' '.join(names)}")
     for name in names:
-        say(f"Debian package {name}: {PACKAGES[name]}")
+        say(f"Debian package {name}: {wanted[name]}")
     install = apt_command(names)
     commands.run([*install[: install.index("install")], "update"])
-    service = "mosquitto" in names and not Path("/lib/systemd/system/mosquitto.service").exists()
+    services = [service for name in names for service in _SERVICES.get(name, ())]
+    fresh = [service for service in services if not Path("/lib/systemd/system", service).exists()]
     commands.run(install)
-    if service and Path("/run/systemd/system").is_dir():
-        say("mosquitto's own system service is stopped and disabled: the testbed runs brokers of its own")
-        commands.run([*install[: install.index("env")], "systemctl", "disable", "--now", "mosquitto"])
+    if fresh and Path("/run/systemd/system").is_dir():
+        say(f"{', '.join(fresh)}, new with the packages, stopped and disabled: the testbed starts its own")
+        commands.run([*install[: install.index("env")], "systemctl", "disable", "--now", *fresh])
 
 
 def _lock_hash() -> str:
@@ -135,10 +152,10 @@ def _side_by_side(steps: list[Callable[[], None]]) -> None:
         raise errors[0]
 
 
-def main() -> int:
-    """Install everything; returns the exit code."""
+def main(wanted: Mapping[str, str]) -> int:
+    """Install the `wanted` Debian packages and all else; returns the exit code."""
     try:
-        _install_packages()
+        _install_packages(wanted)
         _side_by_side([_install_venv, _install_guest, lambda: bisquitt.build(say)])
     except SetupError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
@@ -147,4 +164,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(PACKAGES | TEST_PACKAGES if sys.argv[1:] == ["tests"] else PACKAGES))
