@@ -20,7 +20,7 @@ LIMIT = 900 + 90 * CLIENTS
 
 pytestmark = pytest.mark.skipif(
     kernel.cached(kernel.WITH_DOCKER) is None,
-    reason="the guest's kernel for a Docker engine is not built: make kernel-docker",
+    reason="the guest's kernel for a Docker engine is not built: make docker-kernel",
 )
 
 CELLS = {
