@@ -86,7 +86,7 @@ class Protocol:
     display_filter: str
     decode_as: tuple[str, ...] = ()
     transport: Callable[[int, dict[str, Any]], str] = lambda size, parameters: "whole"
-    effort: int = 1
     multicast: bool = False
+    effort: int = 1
     spins: bool = False
     reads_tsc: tuple[str, ...] = ()

@@ -5,21 +5,23 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from clients import registry as protocols
 from clients.protocol import PUBLISHER, SUBSCRIBER
 from clients.records import Records
-from compose import engine, image
+from compose import engine
 from compose.images import identity
-from compose.project import Images, Project
+from compose.project import OWN_IMAGE, Images, Project
 from testbed import exchange
 from testbed.cell import Cell
 from testbed.drive import Report
 from testbed.pcapng import Interface
 from testbed.trial import write_captures
+
+_NO_LIMIT = 2**62  # ns
 
 _END_GRACE = 30.0
 """Seconds of wall time for the last container to write its outcome."""
@@ -72,7 +74,7 @@ def _connect(project: Project, report: Report) -> tuple[dict[str, int], int]:
 
 def _identities(project: Project) -> dict[str, Any]:
     """Which images the containers are made of: the testbed's own, and those of servers in others."""
-    return {"testbed": identity(image.name())} | {name: identity(other) for name, other in project.images.items()}
+    return {name: identity(used) for name, used in {OWN_IMAGE: project.image, **project.other_images}.items()}
 
 
 def run_cell(cell: Cell, folder: Path, report: Report, images: Images) -> dict[str, Any]:
@@ -112,7 +114,7 @@ def run_cell(cell: Cell, folder: Path, report: Report, images: Images) -> dict[s
         "kernel": served["kernel"],
         "cpu_idle_pct": served["cpu_idle_pct"],
         "transport": protocols.get(cell.protocol).transport(cell.size, cell.parameters),
-        "servers": served["servers"] | images,
+        "servers": served["servers"] | project.other_images,
         "containers": {"images": _identities(project), "subnet": f"{project.subnet}.0/24", **times},
     }
 
@@ -120,7 +122,7 @@ def run_cell(cell: Cell, folder: Path, report: Report, images: Images) -> dict[s
 def up(cell: Cell, folder: Path, run: str, images: Images) -> None:
     """`make up`: a cell's containers, publishing on schedule, left running for a look by hand."""
     (folder / "logs").mkdir(parents=True, exist_ok=True)
-    project = Project(cell, folder, run, images, kept=True)
+    project = Project(replace(cell, wall_limit=_NO_LIMIT), folder, run, images, kept=True)
     project.write()
     project.start(lambda _event: None)
     limit = time.time() + exchange.UP_LIMIT

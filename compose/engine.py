@@ -82,8 +82,9 @@ def tcp_problem(image_name: str, sysctls: dict[str, str]) -> str | None:
         commands.run([*words, image_name, "true"], timeout=60)
     except CommandError as error:
         lines = [line for line in error.output.splitlines() if "/proc/sys" in line] or [str(error)]
+        settings = ", ".join(f"{key}={value}" for key, value in sysctls.items())
         return (
-            f"the engine's kernel refuses the study's tcp settings in containers ({lines[0]}); if it is the congestion "
+            f"the engine's kernel refuses containers {settings} ({lines[0]}); if it is the congestion "
             "control, allow it (sudo sysctl -w net.ipv4.tcp_allowed_congestion_control='reno cubic'), choose one that is "
             f"allowed ({allowed_congestion()}) with CONGESTION=…, or use RUNTIME=virtual"
         )

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from broker import registry as servers
 from clients import registry as protocols
-from compose import engine, image
+from compose import engine
 from testbed import commands, exchange
 from testbed.cell import Cell, host_names
 from testbed.drive import Report
@@ -24,8 +24,10 @@ _NOBODY = 65534
 _LOOK = 3.0
 """Seconds between two looks at whether all containers still run."""
 
+OWN_IMAGE = "testbed"
+
 Images = dict[str, str]
-"""By its name the image of each server that does not run in the testbed's own."""
+"""The testbed's own image by OWN_IMAGE, and by its name that of each server which does not run in it."""
 
 
 class Project:
@@ -33,15 +35,16 @@ class Project:
 
     def __init__(self, cell: Cell, folder: Path, run: str, images: Images, kept: bool = False) -> None:
         self.cell, self.folder, self.run = cell, folder, run
-        self.images = images
+        self.image = images[OWN_IMAGE]
         self.exchange, self.file = folder / "exchange", folder / "compose.yaml"
         self.shared = self.exchange / "shared"
         self.subnet = engine.free_subnet()
         self.servers = protocols.get(cell.protocol).servers
+        self.other_images = {name: images[name] for name in self.servers if name in images}
         self.clients = host_names(cell.clients)
         names = [exchange.SERVER, *self.clients]
         hosts = {name: f"{self.subnet}.{number}" for number, name in enumerate(names, start=1)}
-        self.job = Job(cell, hosts, [name for name in self.servers if name not in images])
+        self.job = Job(cell, hosts, [name for name in self.servers if name not in self.other_images])
         self.labels = {engine.RUN: run, engine.OWNER: "" if kept else engine.owner()}
         self.user = f"{os.getuid() or _NOBODY}:{os.getgid() or _NOBODY}"  # clients and servers are never root
 
@@ -51,13 +54,13 @@ class Project:
         for file, text in declared.files(context).items():
             (folder / file).write_text(text)
             (self.folder / "logs" / file).write_text(text)
-        if name not in self.images:
+        if name not in self.other_images:
             ours = ["python3", "-m", "compose.serve", name]
-            return {"name": name, "image": image.name(), "command": ours, "folder": ""}
+            return {"name": name, "image": self.image, "command": ours, "folder": ""}
         assert declared.image is not None  # else it would have no image but ours
         return {
             "name": name,
-            "image": self.images[name],
+            "image": self.other_images[name],
             "command": declared.image(context.settings).command(context),
             "folder": str(exchange.SERVERS),
         }
@@ -76,7 +79,7 @@ class Project:
         text = environment.get_template("compose.yaml.j2").render(
             cell=self.cell,
             run=self.run,
-            image=image.name(),
+            image=self.image,
             user=self.user,
             subnet=self.subnet,
             hosts=self.job.hosts,

@@ -83,8 +83,8 @@ def capture(points: dict[str, tuple[Host, list[Tap]]], folder: Path, live: bool 
                 raw, log = folder / f"{side}.{tap.interface}.raw", folder / f"tcpdump-{side}.{tap.interface}.log"
                 # It writes nothing but its stdout, so it need not become another user (which containers do not allow).
                 words = ["tcpdump", "-Z", "root", "-i", tap.interface, "-n", "-s", "0", "-B", _BUFFER_KIB]
-                words += ["-U"] if live else []
-                words += ["--time-stamp-precision=nano", "-w", "-", *([tap.bpf] if tap.bpf else [])]
+                words += [*(["-U"] if live else []), "--time-stamp-precision=nano", "-w", "-"]
+                words += [tap.bpf] if tap.bpf else []
                 with host.entered():
                     process = stack.enter_context(commands.background(words, raw, log, stop_signal=signal.SIGINT))
                 listeners.setdefault(side, []).append(_Listener(tap, raw, log, process))

@@ -2,13 +2,17 @@
 
 import os
 
+from clients import registry as protocols
 from testbed.cell import Cell
 
 _CONTAINER_S = 0.4
 """Wall time that a container adds to a cell: started, its Python loaded, removed (measured with 56 on two cores)."""
 
-_VIRTUAL_SPEED = 50.0
-"""Emulated seconds for each second of a core, all GPS cells of the default study with 27+27 clients (make bench)."""
+_GUEST_S = 1.5
+"""Wall time that a guest adds to a cell: booted, its clients and servers started, its captures brought together."""
+
+_VIRTUAL_SPEED = 100.0
+"""Emulated seconds for each second of a core, MQTT with 27+27 clients (make bench)."""
 
 
 def _schedule_s(cell: Cell) -> float:
@@ -25,7 +29,8 @@ def real_s(cells: list[Cell], containers: bool) -> float:
 def virtual_s(cells: list[Cell]) -> float:
     """Seconds of wall time in virtual time, on all cores."""
     cores = min(len(cells), len(os.sched_getaffinity(0)))
-    return sum(map(_schedule_s, cells)) / _VIRTUAL_SPEED / cores
+    emulated = sum(_schedule_s(cell) * protocols.get(cell.protocol).effort for cell in cells)
+    return (emulated / _VIRTUAL_SPEED + _GUEST_S * len(cells)) / cores
 
 
 def words(seconds: float) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from compose import engine, image, images
+from compose.project import OWN_IMAGE
 from guest import kernel
 from testbed import host
 from testbed.errors import SetupError, UserError
@@ -85,7 +86,9 @@ def _docker(plan: Plan, given: Given, reason: str) -> Chosen:
     plan = _with_allowed_tcp(built, plan, given.congestion)
     chosen, missed = images.choose(plan.cells, given.images)
     engine.remove_orphans(kept_too=False)
-    return Chosen(Docker(chosen), reason, dataclasses.replace(plan, deviations=[*plan.deviations, *missed]))
+    return Chosen(
+        Docker({OWN_IMAGE: built, **chosen}), reason, dataclasses.replace(plan, deviations=[*plan.deviations, *missed])
+    )
 
 
 def _with_allowed_tcp(image_name: str, plan: Plan, asked: str | None) -> Plan:

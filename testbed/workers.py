@@ -89,7 +89,7 @@ class Netns:
 
 @dataclass
 class Docker:
-    """Containers of a Compose project, in real time, one cell at a time; `images` by the names of the servers in them."""
+    """Containers of a Compose project, in real time, one cell at a time; `images`: see compose.project."""
 
     images: dict[str, str]
     name: str = "docker"

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from compose import engine, image
+from guest import debian
 from testbed import commands
 from testbed.commands import CommandError
 from testbed.errors import SetupError
@@ -74,6 +75,19 @@ def _started() -> Iterator[None]:
 
         wait_for(answers, "dockerd to answer", 60, 0.2)
         yield
+
+
+def compose_2() -> list[str]:
+    """The command of Compose 2: this machine's, or that of Debian trixie, fetched into the cache. Raises SetupError."""
+    if engine.compose() == ("docker", "compose"):
+        return ["docker", "compose"]
+    folder = CACHE / "compose-2"
+    program = folder / "usr/libexec/docker/cli-plugins/docker-compose"
+    if not program.exists():
+        with debian.suites(["trixie"]) as suites, tempfile.TemporaryDirectory() as scratch:
+            deb = suites.download("docker-compose", suites.versions("docker-compose")["docker-compose"], Path(scratch))
+            commands.run(["dpkg-deb", "-x", str(deb), str(folder)])
+    return [str(program)]
 
 
 def _make_image() -> None:

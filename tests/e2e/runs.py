@@ -34,7 +34,7 @@ class Run:
 
 
 def command(out: Path, **variables: object) -> list[str]:
-    options = [word for name, value in variables.items() for word in (f"--{name}", str(value))]
+    options = [word for name, value in variables.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     return [sys.executable, "-m", "testbed.cli", "run", "--out", str(out), *options]
 
 

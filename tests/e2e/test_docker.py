@@ -6,8 +6,9 @@ import subprocess
 
 import pandas as pd
 import pytest
-from own_engine import some_engine
+from own_engine import compose_2, some_engine
 from runs import command, run
+from test_readme import IN_CONTAINERS
 
 from compose import engine, image
 from testbed import commands
@@ -119,9 +120,10 @@ def test_captures_show_every_publish_twice(small):
     assert len(commands.run(words).split()) == 2 * len(pd.read_csv(cell / "messages.csv"))
 
 
-def test_every_cells_compose_file_is_valid(small):
-    for file in [small.folder / "compose.yaml", *small.folder.glob("cells/*/compose.yaml")]:
-        commands.run([*engine.compose(), "--file", str(file), "config", "--quiet"])
+def test_both_generations_of_compose_take_the_files(small, small_zeromq):
+    for program in (engine.compose(), compose_2()):
+        for file in (small.folder / "compose.yaml", small_zeromq.cell("pgm") / "compose.yaml"):
+            commands.run([*program, "--file", str(file), "config", "--quiet"])
 
 
 @pytest.fixture(scope="module")
@@ -160,17 +162,23 @@ def test_containers_have_no_more_privileges_than_they_need(paper_sized):
         assert (container["Config"]["User"].split(":")[0] == "0") == (service == "server")
 
 
-def test_a_broker_image_that_was_asked_for_is_used(out):
+def make(*words, **variables):
+    given = [f"{name.upper()}={value}" for name, value in variables.items() if name not in ("profile", "runtime")]
+    command = ["make", *words, *given]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=200, check=True).stdout
+
+
+def test_the_readmes_command_with_a_broker_image_of_ones_own(tmp_path):
     commands.run(["docker", "tag", image.name(), "stand-in:1"])  # none can be pulled; this one has mosquitto too
     try:
-        result = run(out, **SMALL, broker_image="stand-in:1")
+        make(*IN_CONTAINERS.split()[1:], **SMALL, broker_image="stand-in:1", out=tmp_path)
     finally:
         commands.run(["docker", "rmi", "stand-in:1"])
-    assert result.code == 0, result.output
-    (facts,) = result.manifest["cells"].values()
+    folder = tmp_path / "latest"
+    (facts,) = json.loads((folder / "manifest.json").read_text())["cells"].values()
     assert facts["servers"] == {"mosquitto": "stand-in:1"}
     assert facts["containers"]["images"]["mosquitto"]["id"] == facts["containers"]["images"]["testbed"]["id"]
-    assert 'entrypoint: ["mosquitto", "-c", "/servers/mosquitto.conf"]' in (result.folder / "compose.yaml").read_text()
+    assert 'entrypoint: ["mosquitto", "-c", "/servers/mosquitto.conf"]' in (folder / "compose.yaml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -224,13 +232,7 @@ def test_a_run_beside_a_killed_one_removes_what_that_left_and_nothing_else(tmp_p
 
 
 def test_make_up_leaves_a_cell_running_until_make_down(tmp_path):
-    def make(*words):
-        return subprocess.run(
-            ["make", *words], cwd=PROJECT, capture_output=True, text=True, timeout=200, check=True
-        ).stdout
-
-    options = {name.upper(): value for name, value in SMALL.items() if name != "runtime"} | {"PROTOCOL": "mqttsn"}
-    make("up", *(f"{name}={value}" for name, value in options.items()), f"OUT={tmp_path}")
+    make("up", "PROFILE=lan", **(SMALL | {"protocol": "mqttsn"}), out=tmp_path)
     try:
         listing = make("ps")
         assert listing.count("Up ") == CONTAINERS + 1  # the gateway
