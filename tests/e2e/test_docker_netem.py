@@ -30,7 +30,7 @@ CELLS = {
 }
 TRAFFIC = {"profile": "satcom", "messages": 3, "interval": "5s", "drain": "10s"}
 AGREE = 0.02
-"""Between the mean delays of docker and netns (issue: within 2 % at SATCOM)."""
+"""Between the mean delays of docker and netns at SATCOM, as a share."""
 
 MTU_FRAME = 1514
 
