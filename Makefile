@@ -19,7 +19,7 @@ given = $(filter command environment,$(firstword $(origin $(1))))
 options = $(foreach name,$(1),$(if $(call given,$(name)),--$(call lower,$(name)) '$($(name))'))
 OPTIONS = --profile '$(PROFILE)' $(call options,$(filter-out PROFILE,$(VARIABLES)))
 
-.PHONY: help setup test-setup run certificate reproduce fit report inspect compare wireshark up down ps image base-image profiles doctor lint test test-docker bench lock clean
+.PHONY: help setup test-setup docker-kernel run certificate reproduce fit report inspect compare wireshark up down ps image base-image profiles doctor lint test test-docker test-docker-netem bench lock clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -31,6 +31,9 @@ setup:  ## install what is missing: Debian packages, Python environment, guest k
 
 test-setup:  ## the same, and what only the tests need: a Docker engine with Compose, Chromium
 	@$(SYSTEM_PYTHON) -m testbed.setup tests
+
+docker-kernel:  ## the same, and a guest kernel that runs a Docker engine, for test-docker-netem
+	@$(SYSTEM_PYTHON) -m testbed.setup tests docker-kernel
 
 run: setup  ## run a study on a link: make run PROFILE=satcom
 	@$(PYTHON) -m testbed.cli run $(OPTIONS)
@@ -85,6 +88,9 @@ test: test-setup  ## run all tests: make test TESTS=tests/unit runs some
 
 test-docker: test-setup  ## run the tests of RUNTIME=docker
 	@$(PYTHON) -m pytest -rs tests/e2e/test_docker.py
+
+test-docker-netem: docker-kernel  ## containers on a shaped link, in a guest: make test-docker-netem CLIENTS=27
+	@NETEM_CLIENTS=$(or $(CLIENTS),27) $(PYTHON) -m pytest -rs tests/e2e/test_docker_netem.py
 
 lock:  ## pin the Python packages anew
 	$(PYTHON) -m pip install --quiet pip-tools

@@ -25,6 +25,8 @@ PACKAGES = ("paho-mqtt", "pyzmq")
 _CODE = ("testbed", "clients", "broker", "compose")
 _CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _SUITE = "bookworm"
+_LEFT_OUT = ("var/cache/apt", "var/lib/apt/lists", "usr/share/doc", "usr/share/locale", "usr/share/man")
+"""What a base image needs no content of, as in Debian's slim images; half of its size."""
 
 
 def _requirements() -> str:
@@ -103,5 +105,6 @@ def make_base() -> None:
     with tempfile.TemporaryDirectory(prefix="testbed-base-") as scratch:
         commands.run(["debootstrap", "--variant=minbase", _SUITE, f"{scratch}/root", *uris[:1]])
         archive = f"{scratch}/root.tar"
-        commands.run(["tar", "-C", f"{scratch}/root", "--exclude=./var/cache/apt/archives/*.deb", "-cf", archive, "."])
+        left_out = [f"--exclude=./{folder}/*" for folder in _LEFT_OUT]
+        commands.run(["tar", "-C", f"{scratch}/root", *left_out, "-cf", archive, "."])
         commands.run(["docker", "import", archive, base])

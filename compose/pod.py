@@ -10,10 +10,10 @@ from clients import registry as protocols
 from testbed import commands, exchange
 from testbed.capture import capture
 from testbed.cell import Cell
-from testbed.channel import INTERFACE, Tap, medium
+from testbed.channel import INTERFACE, Medium, medium
 from testbed.exchange import OWN, SERVERS, SHARED, tell
 from testbed.load import Cpu
-from testbed.netns import Host
+from testbed.netns import Host, set_offloads
 from testbed.waiting import wait_for
 
 
@@ -22,8 +22,14 @@ def _await_servers(cell: Cell, server: Host) -> None:
         wait_for(partial(servers.get(name).is_up, server.address, SERVERS), f"{name} to listen", exchange.UP_LIMIT)
 
 
-def _await(name: str, limit: int) -> None:
-    wait_for((SHARED / name).exists, f"the host to write {name}", limit / 1e9, exchange.LOOK)
+def _await(name: str, limit: int, link: Medium) -> None:
+    """Wait for the host's word. Raises SetupError if the channel was changed meanwhile."""
+
+    def told() -> bool:
+        link.check()
+        return (SHARED / name).exists()
+
+    wait_for(told, f"the host to write {name}", limit / 1e9, exchange.LOOK)
 
 
 def main() -> None:
@@ -31,17 +37,18 @@ def main() -> None:
     job = exchange.job()
     cell, server = job.cell, job.host(exchange.SERVER)
     _await_servers(cell, server)
-    with medium(server, cell.channel, cell.seed) as link:
+    set_offloads(INTERFACE, on=False)
+    with medium(server, cell.channel, cell.seed, cut=True) as link:
         points = {side: (server, taps) for side, taps in link.taps.items()}
         # Clients have no privilege to capture; on this side of the bridge the packets are the same.
         for name in cell.capture:
-            points[name] = (server, [Tap(INTERFACE, f"host {job.hosts[name]}", f"all of {name}, at the server")])
+            points[name] = (server, link.taps_of(name, job.hosts[name]))
         with capture(points, OWN, live=True) as taps:
             tell(OWN / exchange.STATUS, {"phase": "up"})
-            _await(exchange.GO, cell.wall_limit)
+            _await(exchange.GO, cell.wall_limit, link)
             before: dict[str, Any] = link.readback()
             busy = Cpu.now()
-            _await(exchange.STOP, cell.wall_limit)
+            _await(exchange.STOP, cell.wall_limit, link)
             after = link.readback()
             idle_pct = Cpu.now().idle_pct_since(busy)
             taps.settle()

@@ -14,6 +14,7 @@ from guest.kernel import Kernel
 from testbed.places import CACHE, PROJECT
 
 MEMORY = "2G"
+CLOCK = "time-travel=inf-cpu"
 
 _SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
@@ -46,15 +47,17 @@ def prepare(kernel: Kernel, folder: Path, command: list[str]) -> None:
     init.chmod(0o755)
 
 
-def command(kernel: Kernel, core: int) -> list[str]:
+def command(kernel: Kernel, core: int, clock: str = CLOCK, memory: str = MEMORY) -> list[str]:
     """The command that boots a guest, to be run in the folder that prepare() filled.
 
-    Its words are the same for every guest, for the kernel stirs them into its random pool. So the folder is not among
+    `clock` is a word of UML's: with `time-travel` idle time is skipped too, but the time that programs take counts.
+
+    Its words are the same for every cell, for the kernel stirs them into its random pool. So the folder is not among
     them: the guest finds it through hostfs, at the host's /proc, as the working folder of the process that carries it.
     """
     return [
         *("taskset", "-c", str(core), str(kernel.linux)),
-        *("seccomp=on", "time-travel=inf-cpu", f"time-travel-start={EPOCH}", "norandmaps", f"mem={MEMORY}"),
+        *("seccomp=on", clock, f"time-travel-start={EPOCH}", "norandmaps", f"mem={memory}"),
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw", "init=/proc/self/cwd/init", "uml_dir=./"),
         *("con=null", "con0=fd:0,fd:1", "quiet"),
     ]

@@ -21,7 +21,15 @@ from testbed.errors import SetupError
 from testbed.places import CACHE
 
 _HERE = Path(__file__).parent
-_CONFIG, _RANDOM = _HERE / "kernel.config", _HERE / "random.c"
+_RANDOM = _HERE / "random.c"
+
+Configs = tuple[Path, ...]
+"""What a kernel has beyond tinyconfig: fragments, of which a later one overrides an earlier."""
+
+PLAIN: Configs = (_HERE / "kernel.config",)
+WITH_DOCKER: Configs = (*PLAIN, _HERE / "docker.config")
+"""It also runs a Docker engine; slower, so used by tests of containers alone."""
+
 _SUITES = {"bookworm": ["trixie-backports", "bookworm-backports"], "trixie": ["trixie-backports"]}
 _OTHER_ARCHITECTURES = "alpha arc arm arm64 loongarch m68k mips parisc powerpc riscv s390 sh sparc"
 _DRIVERS = "accel clk crypto gpu hwmon iio infiniband media mtd net/ethernet net/wireless pinctrl scsi soc staging usb"
@@ -58,8 +66,8 @@ class Kernel:
     tools: tuple[Path, ...]
 
 
-def _recipe() -> str:
-    text = _CONFIG.read_bytes() + _RANDOM.read_bytes() + " ".join(_BUILD).encode()
+def _recipe(configs: Configs) -> str:
+    text = b"".join(path.read_bytes() for path in (*configs, _RANDOM)) + " ".join(_BUILD).encode()
     return hashlib.sha256(text).hexdigest()[:10]
 
 
@@ -67,9 +75,10 @@ def _version_key(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-def cached() -> Kernel | None:
+def cached(configs: Configs = PLAIN) -> Kernel | None:
     """The newest kernel built with the present recipe; None if there is none yet."""
-    found = sorted(CACHE.glob(f"kernel-*-{_recipe()}"), key=lambda folder: _version_key(folder.name.split("-")[1]))
+    pattern = f"kernel-*-{_recipe(configs)}"
+    found = sorted(CACHE.glob(pattern), key=lambda folder: _version_key(folder.name.split("-")[1]))
     if not found:
         return None
     folder = found[-1]
@@ -118,17 +127,17 @@ def _unpack(say: Say, scratch: Path) -> tuple[str, Path]:
     return versions[name].split("-")[0], scratch / name
 
 
-def _configure(source: Path) -> None:
-    make = ["make", "ARCH=um"]
+def _configure(source: Path, configs: Configs) -> None:
+    make, merge = ["make", "ARCH=um"], ["scripts/kconfig/merge_config.sh", "-m", ".config"]
     commands.run([*make, "tinyconfig"], cwd=source)
-    commands.run(["scripts/kconfig/merge_config.sh", "-m", ".config", str(_CONFIG)], cwd=source, env={"ARCH": "um"})
+    commands.run([*merge, *map(str, configs)], cwd=source, env={"ARCH": "um"})
     commands.run([*make, "olddefconfig"], cwd=source)
     have = set((source / ".config").read_text().splitlines())
     known = set(re.findall(r"^\s*(?:menu)?config (\w+)", _kconfig_text(source), re.MULTILINE))
-    for line in _CONFIG.read_text().splitlines():
+    for line in "\n".join(path.read_text() for path in configs).splitlines():
         option = re.match(r"CONFIG_(\w+)=y", line)
         if option and option[1] in known and line not in have:
-            raise SetupError(f"guest kernel: {line} did not take; see {_CONFIG.name}")
+            raise SetupError(f"guest kernel: {line} did not take; see guest/*.config")
 
 
 def _kconfig_text(source: Path) -> str:
@@ -148,7 +157,7 @@ def _compile(source: Path, say: Say) -> None:
     commands.follow(["make", "ARCH=um", f"-j{os.cpu_count()}", *_BUILD, "linux"], count, cwd=source)
 
 
-def build(say: Say) -> Kernel:
+def build(say: Say, configs: Configs = PLAIN) -> Kernel:
     """Build the kernel into the cache, telling each step through `say`, and return it. Takes minutes, once.
 
     Of several builds at once one builds and the others wait for it.
@@ -156,21 +165,21 @@ def build(say: Say) -> Kernel:
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return cached() or _build(say)
+        return cached(configs) or _build(say, configs)
 
 
-def _build(say: Say) -> Kernel:
+def _build(say: Say, configs: Configs) -> Kernel:
     with tempfile.TemporaryDirectory(prefix="build-", dir=CACHE) as scratch:
         version, source = _unpack(say, Path(scratch))
-        _configure(source)
+        _configure(source, configs)
         _compile(source, say)
         result = Path(scratch, "result")
         result.mkdir()
         commands.run(["strip", "-o", str(result / "linux"), str(source / "linux")])
         shutil.copy(source / ".config", result / "config")
         commands.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(result / "random.so"), str(_RANDOM)])
-        result.rename(CACHE / f"kernel-{version}-{_recipe()}")
+        result.rename(CACHE / f"kernel-{version}-{_recipe(configs)}")
     say("guest kernel: built")
-    kernel = cached()
+    kernel = cached(configs)
     assert kernel is not None
     return kernel

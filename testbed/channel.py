@@ -5,6 +5,13 @@ channel. The same commands serve every fabric. Where the taps lie:
 
     uplink    client ──► eth0 [tap: client side] ──► IFB: netem ──► [tap: server side] ──► server
     downlink  server ──► mirror [tap: server side] ──► IFB: netem ──► eth0 [tap: client side] ──► client
+
+Clients that cannot switch segmentation offload off (containers: it takes NET_ADMIN) send pieces of up to 64 kB, each of
+which netem would take for one packet. Then `cut` has them cut to the MTU where they come in: for netem by a tbf above it,
+which cuts what is larger than its burst (tbf_segment() in Linux's net/sched/sch_tbf.c), and for the tap by a mirror without
+offloads:
+
+    uplink    client ──► eth0 ──► mirror-up [tap: client side] ──► IFB: tbf, netem ──► [tap: server side] ──► server
 """
 
 import json
@@ -16,13 +23,16 @@ from typing import Any
 from testbed import commands, netem
 from testbed.cell import DIRECTIONS, Channel, derive_seed
 from testbed.errors import SetupError
-from testbed.netns import Host
+from testbed.netns import Host, set_offloads
 from testbed.watch import Watch, watched
 
 INTERFACE = "eth0"
-MIRROR = "mirror"
+MIRROR, MIRROR_UP = "mirror", "mirror-up"
 _IFBS = {"uplink": "ifb-up", "downlink": "ifb-down"}
 _HALF = "ifb-air"
+_CUT = "1:"
+_TBF = ["tbf", "rate", "100gbit", "burst", "1600", "limit", "1gb"]
+"""A tbf that cuts and does no more: a packet of an Ethernet (1514 bytes) fits its burst, and takes 0.1 µs at its rate."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,17 @@ class Medium:
         if self.watch:
             self.watch.check()
 
+    def taps_of(self, name: str, address: str) -> list[Tap]:
+        """Where to listen, at the server, for what one client sends and receives: beyond the channel's client side."""
+        return [
+            Tap(
+                tap.interface,
+                f"({tap.bpf}) and host {address}" if tap.bpf else f"host {address}",
+                f"{name}: {tap.shows}",
+            )
+            for tap in self.taps["client-side"]
+        ]
+
     def readback(self) -> dict[str, Any]:
         """`tc -s qdisc` of each IFB: netem's options and counters. Raises SetupError if one is not what was set."""
         seen = {}
@@ -74,10 +95,14 @@ def ifb_of(channel: Channel, direction: str) -> str | None:
     return _HALF if channel.duplex == "half" else _IFBS[direction]
 
 
-def _taps(channel: Channel, server: str) -> dict[str, list[Tap]]:
+def _taps(channel: Channel, server: str, cut: bool) -> dict[str, list[Tap]]:
     if not channel.netem.shapes:
         return {"client-side": [Tap(INTERFACE, "", "both directions, unshaped")]}
-    client_side = [Tap(INTERFACE, "", "uplink before the channel, downlink after it")]
+    if cut:
+        client_side = [Tap(MIRROR_UP, "", "uplink before the channel")]
+        client_side.append(Tap(INTERFACE, f"arp or src host {server}", "downlink after the channel"))
+    else:
+        client_side = [Tap(INTERFACE, "", "uplink before the channel, downlink after it")]
     server_side = []
     uplink = ifb_of(channel, "uplink")
     if uplink:
@@ -88,10 +113,12 @@ def _taps(channel: Channel, server: str) -> dict[str, list[Tap]]:
     return {"client-side": client_side, "server-side": server_side}
 
 
-def _redirect(channel: Channel, direction: str) -> list[str]:
+def _redirect(channel: Channel, direction: str, cut: bool) -> list[str]:
     hook = "ingress" if direction == "uplink" else "egress"
     ifb = ifb_of(channel, direction)
     actions = []
+    if direction == "uplink" and cut:
+        actions += ["action", "mirred", "egress", "mirror", "dev", MIRROR_UP]
     if direction == "downlink" or not ifb:
         actions += ["action", "mirred", "egress", "mirror", "dev", MIRROR]
     if ifb:
@@ -99,17 +126,26 @@ def _redirect(channel: Channel, direction: str) -> list[str]:
     return ["tc", "filter", "add", "dev", INTERFACE, hook, "protocol", "ip", "matchall", *actions]
 
 
-def _plan_commands(channel: Channel, seeds: dict[str, int | None]) -> list[list[list[str]]]:
+def _qdiscs(ifb: str, netem_words: list[str], cut: bool) -> list[list[str]]:
+    add = ["tc", "qdisc", "add", "dev", ifb]
+    if not cut:
+        return [[*add, "root", *netem_words]]
+    return [[*add, "root", "handle", _CUT, *_TBF], [*add, "parent", f"{_CUT}1", *netem_words]]
+
+
+def _mirrors(cut: bool) -> list[str]:
+    return [MIRROR, MIRROR_UP] if cut else [MIRROR]
+
+
+def _plan_commands(channel: Channel, seeds: dict[str, int | None], cut: bool) -> list[list[list[str]]]:
     """Batches of commands, in the order in which they can be given."""
-    links = [["ip", "link", "add", MIRROR, "type", "dummy"]]
+    links = [["ip", "link", "add", mirror, "type", "dummy"] for mirror in _mirrors(cut)]
     links += [["ip", "link", "add", ifb, "type", "ifb"] for ifb in seeds]
-    qdiscs = [
-        ["tc", "qdisc", "add", "dev", ifb, "root", *netem.arguments(channel.netem, seed)] for ifb, seed in seeds.items()
-    ]
-    ups = [["ip", "link", "set", device, "up"] for device in (MIRROR, *seeds)]
-    hooks = [["tc", "qdisc", "add", "dev", INTERFACE, "clsact"]]
-    hooks += [_redirect(channel, direction) for direction in ("uplink", "downlink")]
-    return [links, ups, qdiscs + hooks]
+    ups = [["ip", "link", "set", device, "up"] for device in (*_mirrors(cut), *seeds)]
+    rules = [words for ifb, seed in seeds.items() for words in _qdiscs(ifb, netem.arguments(channel.netem, seed), cut)]
+    rules += [["tc", "qdisc", "add", "dev", INTERFACE, "clsact"]]
+    rules += [_redirect(channel, direction, cut) for direction in ("uplink", "downlink")]
+    return [links, ups, rules]
 
 
 def _batch(batch: list[list[str]]) -> None:
@@ -118,10 +154,10 @@ def _batch(batch: list[list[str]]) -> None:
     commands.run([batch[0][0], "-batch", "-"], stdin=lines)
 
 
-def _undo(server: Host, ifbs: list[str]) -> None:
+def _undo(server: Host, devices: list[str]) -> None:
     with server.entered():
         commands.run(["tc", "qdisc", "del", "dev", INTERFACE, "clsact"])
-        for device in (*ifbs, MIRROR):
+        for device in devices:
             commands.run(["ip", "link", "del", device])
 
 
@@ -132,21 +168,23 @@ def tc_takes_seed() -> bool:
 
 
 @contextmanager
-def medium(server: Host, channel: Channel, seed: int) -> Iterator[Medium]:
+def medium(server: Host, channel: Channel, seed: int, cut: bool = False) -> Iterator[Medium]:
     """Put the channel on the server's path and check what the kernel made of it; taken off after the `with`.
 
-    netem's seed is derived from `seed` for each IFB, so that losses repeat.
+    netem's seed is derived from `seed` for each IFB, so that losses repeat. `cut`: the clients have segmentation offload.
     """
     shaped = dict.fromkeys(filter(None, (ifb_of(channel, direction) for direction in ("uplink", "downlink"))))
     with_seed = bool(shaped) and tc_takes_seed()
     seeds = {ifb: derive_seed(seed, "netem", ifb) if with_seed else None for ifb in shaped}
-    up = Medium(server, channel, seeds, _taps(channel, server.address))
+    up = Medium(server, channel, seeds, _taps(channel, server.address, cut))
     with ExitStack() as stack:
         if shaped:
-            plan = _plan_commands(channel, seeds)
+            plan, devices = _plan_commands(channel, seeds, cut), [*seeds, *_mirrors(cut)]
             with server.entered():
                 _batch(plan[0])
-                stack.callback(_undo, server, list(seeds))
+                stack.callback(_undo, server, devices)
+                for device in devices if cut else ():
+                    set_offloads(device, on=False)
                 for batch in plan[1:]:
                     _batch(batch)
                 up.watch = stack.enter_context(watched([INTERFACE, *seeds]))

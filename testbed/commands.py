@@ -5,11 +5,13 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from testbed.errors import SetupError
+from testbed.waiting import wait_for
 
 
 class CommandError(SetupError):
@@ -109,3 +111,26 @@ def background(
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _is_gone(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@contextmanager
+def ended_afterwards(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Kill a process's whole group after the `with`: for a guest, the kernel and the processes that carry its programs."""
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        with suppress(SetupError):  # where nobody reaps orphans, the group stays known though all in it are dead
+            wait_for(partial(_is_gone, process.pid), f"the processes of group {process.pid} to end", 5)
+        if process.stdout:
+            process.stdout.close()

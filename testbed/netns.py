@@ -90,14 +90,14 @@ def _interface_up(interface: str, address: str, netmask: str) -> None:
         fcntl.ioctl(control, _SIOCSIFFLAGS, _ifreq(interface, struct.pack("=h", _UP_RUNNING_MULTICAST)))
 
 
-def _offloads_off(interface: str) -> None:
-    """Packets leave as they would on a wire: cut to the MTU and with a real checksum, not as 64 kB pieces that netem
+def set_offloads(interface: str, on: bool) -> None:
+    """Off: packets leave an interface as they would leave for a wire, cut to the MTU and with a real checksum.
 
-    would delay or lose as one.
+    On: they may leave as pieces of up to 64 kB, which netem would delay or lose as one.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for command in (_ETHTOOL_STSO, _ETHTOOL_SGSO, _ETHTOOL_SSG, _ETHTOOL_STXCSUM):
-            value = ctypes.create_string_buffer(struct.pack("=II", command, 0))
+            value = ctypes.create_string_buffer(struct.pack("=II", command, on))
             request = bytearray(_ifreq(interface, struct.pack("P", ctypes.addressof(value))))
             fcntl.ioctl(control, _SIOCETHTOOL, request)
 
@@ -153,7 +153,7 @@ def fabric(client_names: list[str], sysctls: dict[str, str]) -> Iterator[Fabric]
         for host in hosts:
             with host.entered():
                 _interface_up("lo", "", "")
-                _offloads_off("eth0")
+                set_offloads("eth0", on=False)
                 _interface_up("eth0", host.address, "255.255.255.0")
                 _sysctls(sysctls)
         yield Fabric(hosts[0], dict(zip(client_names, hosts[1:], strict=True)))

@@ -135,6 +135,11 @@ def _install_guest() -> None:
         kernel.build(say)
 
 
+def _install_docker_guest() -> None:
+    if kernel.cached(kernel.WITH_DOCKER) is None:
+        kernel.build(say, kernel.WITH_DOCKER)
+
+
 def _side_by_side(steps: list[Callable[[], None]]) -> None:
     errors: list[BaseException] = []
 
@@ -153,11 +158,13 @@ def _side_by_side(steps: list[Callable[[], None]]) -> None:
         raise errors[0]
 
 
-def main(wanted: Mapping[str, str]) -> int:
-    """Install the `wanted` Debian packages and all else; returns the exit code."""
+def main(extras: list[str]) -> int:
+    """Install everything; returns the exit code. `extras`: `tests` and `docker-kernel`, what only some tests need."""
+    steps = [_install_venv, _install_guest, lambda: bisquitt.build(say)]
+    steps += [_install_docker_guest] if "docker-kernel" in extras else []
     try:
-        _install_packages(wanted)
-        _side_by_side([_install_venv, _install_guest, lambda: bisquitt.build(say)])
+        _install_packages(PACKAGES | TEST_PACKAGES if "tests" in extras else PACKAGES)
+        _side_by_side(steps)
     except SetupError as error:
         print(f"set-up failed: {error}", file=sys.stderr)
         return 1
@@ -165,4 +172,4 @@ def main(wanted: Mapping[str, str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(PACKAGES | TEST_PACKAGES if sys.argv[1:] == ["tests"] else PACKAGES))
+    sys.exit(main(sys.argv[1:]))

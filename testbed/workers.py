@@ -4,7 +4,6 @@ import json
 import os
 import queue
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -12,9 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,10 +23,8 @@ from guest.cures import environment
 from guest.kernel import Kernel
 from testbed import commands
 from testbed.cell import Cell
-from testbed.errors import SetupError
 from testbed.probe import Probe
 from testbed.trial import write_configurations
-from testbed.waiting import wait_for
 
 _LOOK = 0.25
 """Seconds between two looks at the limits while a process says nothing."""
@@ -142,29 +138,6 @@ def _lines(
             yield from (line.decode(errors="replace").strip() for line in lines)
 
 
-def _is_gone(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
-@contextmanager
-def _ended_afterwards(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """Kill the whole process group after the `with`: for a guest, the kernel and the processes that carry its programs."""
-    try:
-        yield
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        with suppress(SetupError):  # where nobody reaps orphans, the group stays known though all in it are dead
-            wait_for(partial(_is_gone, process.pid), "the processes of a cell to end", 5)
-        if process.stdout:
-            process.stdout.close()
-
-
 def run_task(runtime: Runtime, task: Task, folder: Path, core: int, on_event: OnEvent, stopped: threading.Event) -> str:
     """Run one task in a process of its own; returns its status. Raises CellEnded if it did not come to its end."""
     log = folder / "logs" / f"{runtime.name}.log"
@@ -178,7 +151,7 @@ def run_task(runtime: Runtime, task: Task, folder: Path, core: int, on_event: On
         process = runtime.start(task, job, core)
         with ExitStack() as stack:
             stack.callback(runtime.clean_up, folder)
-            stack.enter_context(_ended_afterwards(process))
+            stack.enter_context(commands.ended_afterwards(process))
             for line in _lines(process, log, task.stall_limit / 1e9, task.wall_limit / 1e9, stopped):
                 if line.startswith('{"cell":'):
                     event = json.loads(line)

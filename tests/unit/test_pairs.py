@@ -13,7 +13,7 @@ def series(delays, protocol="mqtt", qos=1, payload="gps"):
     """`delays` of each publisher in ms, NaN for a lost message."""
     rows = [(f"publisher-{n:02d}", 10.0 * k, delay) for n, some in enumerate(delays, 1) for k, delay in enumerate(some)]
     messages = pd.DataFrame(rows, columns=["publisher", "at_s", "delay_ms"])
-    return Series(protocol, qos, payload, [CellResult({}, {"status": "ok"}, {}, messages)])
+    return Series(protocol, qos, payload, [CellResult({}, {"status": "ok"}, {}, messages, {})])
 
 
 def run(tmp_path, *all_series):
