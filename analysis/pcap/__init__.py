@@ -52,7 +52,7 @@ def analyse(folder: Path) -> dict[str, Any]:
     """Analyse a cell's captures; writes packets.json and wire.csv beside them, and returns what the first holds."""
     cell = cells.load(folder)
     plan, found = cell.plan, packets(cell)
-    pair_of = {address: int(name[-2:]) for name, address in cell.addresses.items() if name != cells.SERVER}
+    pair_of = {address: int(name.rsplit("-")[-1]) for name, address in cell.addresses.items() if name != cells.SERVER}
     legs = Legs(found, plan.run_tag, plan.size, pair_of)
     told = messages.read(folder / "messages.csv")
     table = Delays(plan, legs, cell.addresses).table(told)
