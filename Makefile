@@ -75,7 +75,7 @@ profiles: setup  ## list the links
 doctor:  ## what this machine can do and lacks, and how to mend it; installs nothing
 	@$(SYSTEM_PYTHON) -m testbed.doctor
 
-bench: setup  ## emulated seconds for each second of wall time, a cell of each protocol
+bench: setup  ## how fast cells run (emulated seconds a second), and captures are analysed (packets a second)
 	@$(PYTHON) -m testbed.bench
 
 lint: setup  ## check style and types

@@ -25,7 +25,7 @@ class CellResult:
     facts: dict[str, Any]
     messages: pd.DataFrame
     """messages.csv with `delay_ms` and `at_s`, the scheduled time since *go* in s; empty if there is none."""
-    packets: dict[str, Any]
+    packets: dict[str, Any] = field(default_factory=dict)
     """What its captures say, see pcap.known()."""
 
     @property

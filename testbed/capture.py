@@ -51,9 +51,7 @@ class Capture:
     def sources(self) -> dict[str, list[tuple[Interface, Path]]]:
         """The raw captures of each side, and what each shows."""
         return {
-            side: [
-                (Interface(f"{one.host} {one.tap.interface}: {one.tap.shows}", one.tap.shows), one.raw) for one in some
-            ]
+            side: [(Interface(one.tap.interface, one.tap.shows, one.host), one.raw) for one in some]
             for side, some in self.listeners.items()
         }
 

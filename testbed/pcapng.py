@@ -14,10 +14,11 @@ _COMMENT, _APPLICATION, _NAME, _DESCRIPTION, _RESOLUTION = 1, 4, 2, 3, 9  # pcap
 
 @dataclass(frozen=True)
 class Interface:
-    """Where packets were seen: a name that says host, device and direction, and what it shows."""
+    """Where packets were seen: the device's name, what it shows, and its host."""
 
     name: str
     shows: str
+    host: str = "server"
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ def _write(file: BinaryIO, interfaces: list[Interface], packets: Iterator[Packet
     file.write(_block(_SECTION, section + _options((_COMMENT, comment.encode()), (_APPLICATION, b"pubsub-testbed"))))
     for interface in interfaces:
         body = struct.pack("=HHI", 1, 0, 0)  # link type Ethernet, no snap length
-        names = ((_NAME, interface.name.encode()), (_DESCRIPTION, interface.shows.encode()))
+        name = f"{interface.host} {interface.name}: {interface.shows}"
+        names = ((_NAME, name.encode()), (_DESCRIPTION, interface.shows.encode()))
         file.write(_block(_INTERFACE, body + _options(*names, (_RESOLUTION, b"\x09"))))
     for packet in packets:
         stamp = struct.pack("=II", packet.time >> 32, packet.time & 0xFFFFFFFF)

@@ -31,7 +31,8 @@ def test_two_taps_become_one_file_in_the_order_of_their_stamps(tmp_path):
     second = raw(tmp_path / "b", [BEGIN * 10**9 + 20])
     sources = [(Interface("ifb-up", "uplink"), first), (Interface("mirror", "downlink"), second)]
     totals = bring_together(sources, tmp_path / "out.pcap", "cell x, seed 7")
-    expected = [(f"{BEGIN}.{ns:09d}", name) for ns, name in ((1, "ifb-up"), (20, "mirror"), (300, "ifb-up"))]
+    seen = ((1, "server ifb-up: uplink"), (20, "server mirror: downlink"), (300, "server ifb-up: uplink"))
+    expected = [(f"{BEGIN}.{ns:09d}", name) for ns, name in seen]
     assert fields(tmp_path / "out.pcap", "frame.time_epoch", "frame.interface_name") == expected
     assert (totals.packets, totals.bytes) == (3, 3 * len(FRAME))
     assert "cell x, seed 7" in commands.run(["capinfos", "-k", str(tmp_path / "out.pcap")])
