@@ -21,6 +21,9 @@ from testbed.places import CACHE
 RUN, OWNER = "pubsub-testbed.run", "pubsub-testbed.owner"
 """Labels: the run that containers and networks belong to, and the process that will remove them (empty: `make down`)."""
 
+_REMOVE_LIMIT = 60.0
+"""Seconds of wall time for a network to be free of its removed containers."""
+
 RANGE = "198.18"
 """RFC 2544's benchmarking range: each cell takes a free /24 of it."""
 
@@ -141,8 +144,20 @@ _CONTAINERS, _NETWORKS = ["ps", "--all"], ["network", "ls"]
 def _remove(containers: list[str], networks: list[str]) -> None:
     if containers:
         commands.run(["docker", "rm", "--force", "--volumes", *containers])
-    if networks:
-        commands.run(["docker", "network", "rm", *networks])
+    for network in networks:
+        _remove_network(network, time.monotonic() + _REMOVE_LIMIT)
+
+
+def _remove_network(identity: str, deadline: float) -> None:
+    """Again and again until `deadline`: a busy engine lets go of a removed container's endpoint some time afterwards."""
+    while True:
+        try:
+            commands.run(["docker", "network", "rm", identity])
+            return
+        except CommandError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
 
 
 def remove_run(run: str) -> None:

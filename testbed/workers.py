@@ -23,6 +23,7 @@ from guest.cures import environment
 from guest.kernel import Kernel
 from testbed import commands
 from testbed.cell import Cell
+from testbed.errors import SetupError
 from testbed.probe import Probe
 from testbed.trial import write_configurations
 
@@ -193,6 +194,8 @@ def run_all(
             return Finished(task, status, time.monotonic() - begin)
         except CellEnded as ended:
             return Finished(task, ended.status, time.monotonic() - begin, str(ended))
+        except SetupError as error:  # its clean-up failed; the run goes on
+            return Finished(task, "failed", time.monotonic() - begin, str(error))
         finally:
             free.put(core)
 

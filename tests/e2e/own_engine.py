@@ -39,6 +39,13 @@ def _bridge() -> Iterator[str]:
                     commands.run(["iptables", "-t", table, "-D", *shlex.split(rule)[1:]])
 
 
+def _unmount(folder: Path) -> None:
+    """What dockerd leaves mounted there when it ends: the first network namespace."""
+    for mount in Path("/proc/self/mounts").read_text().splitlines():
+        if (where := mount.split()[1]).startswith(f"{folder}/"):
+            commands.run(["umount", where])
+
+
 def _firewall() -> str:
     """No rules of its own (nothing is published, images are built on the host's network), unless others drop all else."""
     rules = commands.run(["iptables", "-S", "FORWARD"])
@@ -65,6 +72,7 @@ def _started() -> Iterator[None]:
         lock = stack.enter_context((CACHE / "engine.lock").open("w"))
         fcntl.flock(lock, fcntl.LOCK_EX)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="testbed-engine-")))
+        stack.callback(_unmount, folder)
         bridge = stack.enter_context(_bridge())
         where = f"unix://{folder}/docker.sock"
         log = folder / "dockerd.log"
