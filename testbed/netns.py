@@ -103,12 +103,17 @@ def set_offloads(interface: str, on: bool) -> None:
 
 
 def _links(count: int, fds: list[int | None]) -> str:
-    """`ip -batch` lines: a bridge without ageing or spanning tree, and a veth pair for each namespace."""
+    """`ip -batch` lines: a bridge without ageing or spanning tree, and a veth pair for each namespace.
+
+    gso_max_segs 1: though its offloads are off, TCP hands its interface two segments at once, which are cut only behind
+    the hook where the downlink's channel takes them.
+    """
     lines = ["link add bridge type bridge stp_state 0 mcast_snooping 0", "link set bridge up"]
     for number, fd in zip(range(count), fds, strict=True):
         mac = f"02:00:c6:12:00:{number:02x}"
         lines += [
-            f"link add port{number} type veth peer name eth0 address {mac} netns /proc/{os.getpid()}/fd/{fd}",
+            f"link add port{number} type veth peer name eth0 address {mac} gso_max_segs 1 "
+            f"netns /proc/{os.getpid()}/fd/{fd}",
             f"link set port{number} master bridge up",
         ]
     return "\n".join(lines) + "\n"

@@ -139,20 +139,21 @@ def test_loss_is_the_profiles_within_its_binomial_interval_and_repeats_with_the_
     assert losses(seed=8, count=2000)[0] != sizes
 
 
-def largest_packet(server, client):
-    """Send 200 kB over TCP through the uplink; bytes of the largest packet that left the channel.
+def largest_packet(server, client, device="ifb-up"):
+    """Send 200 kB over TCP through the uplink, or the downlink; bytes of the largest packet that left the channel there.
 
     Seen by a packet socket: netem's own count takes a 64 kB piece for as many packets as it will be cut to.
     """
     with server.entered():
         listener = socket.create_server((server.address, 5001))
         sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # 3: ETH_P_ALL
-        sniffer.bind(("ifb-up", 0))
+        sniffer.bind((device, 0))
         sniffer.setsockopt(socket.SOL_SOCKET, 33, 2**24)
         sniffer.setblocking(False)
     with client.entered():
-        sender = socket.create_connection((server.address, 5001))
-    with listener, sniffer, sender, listener.accept()[0] as receiver:
+        near = socket.create_connection((server.address, 5001))
+    with listener, sniffer, near, listener.accept()[0] as far:
+        sender, receiver = (near, far) if device == "ifb-up" else (far, near)
         sending = threading.Thread(target=sender.sendall, args=(bytes(200_000),))
         sending.start()
         got = 0
@@ -171,8 +172,9 @@ FAST = Netem(limit=10**5, rate=10_000_000)
 
 
 def test_packets_leave_cut_to_the_mtu_so_that_none_is_lost_or_delayed_as_a_64_kb_piece():
-    with pair(FAST) as ((server, client), _):
+    with pair(FAST, "both") as ((server, client), _):
         assert largest_packet(server, client) == 1514
+        assert largest_packet(server, client, "ifb-down") == 1514
 
 
 @pytest.mark.parametrize("cut", [True, False])
@@ -180,6 +182,7 @@ def test_the_channel_cuts_what_comes_from_clients_with_segmentation_offload(cut)
     with pair(FAST, cut=cut) as ((server, client), _):
         with client.entered():
             set_offloads("eth0", on=True)
+            commands.run(["ip", "link", "set", "dev", "eth0", "gso_max_segs", "64"])
         assert (largest_packet(server, client) == 1514) == cut
 
 
