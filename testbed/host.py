@@ -26,11 +26,11 @@ def netem_problem() -> str | None:
     return None
 
 
-def netns_problem() -> str | None:
-    """Why RUNTIME=netns cannot run here; None if it can."""
+def netns_problem(shapes: bool) -> str | None:
+    """Why RUNTIME=netns cannot run here, on a link that `shapes` or on one that does not; None if it can."""
     if os.geteuid():
         return "RUNTIME=netns needs root: run it with sudo, or use RUNTIME=virtual"
-    problem = netem_problem()
+    problem = netem_problem() if shapes else None
     if problem:
         return (
             f"RUNTIME=netns needs netem and ifb in this machine's kernel, {platform.release()} has not ({problem}); "

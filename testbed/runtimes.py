@@ -53,7 +53,7 @@ def choose(name: str, plan: Plan, given: Given) -> Chosen:
         return _docker(plan, given, "as asked; real time, containers of the Docker engine")
     if name == "virtual":
         return _without_containers(virtual(), "as asked", plan, given)
-    problem = host.netns_problem()
+    problem = host.netns_problem(plan.profile.netem.shapes)
     if problem:
         raise SetupError(f"{problem}; see make doctor")
     return _without_containers(Netns(), "as asked; real time, on this machine's kernel", plan, given)
