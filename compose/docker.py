@@ -45,7 +45,8 @@ def running(cell: Cell, folder: Path, images: Images, report: Report) -> Iterato
 def _remove(project: Project, times: dict[str, float]) -> None:
     project.save_logs()
     begin = time.monotonic()
-    engine.remove_run(project.run)
+    for sentence in engine.remove_run(project.run):
+        print(sentence, flush=True)  # the results are whole; it is kept in the cell's log
     times["down_s"] = round(time.monotonic() - begin, 3)
 
 

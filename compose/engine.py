@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,10 @@ from testbed.places import CACHE
 RUN, OWNER = "pubsub-testbed.run", "pubsub-testbed.owner"
 """Labels: the run that containers and networks belong to, and the process that will remove them (empty: `make down`)."""
 
-_REMOVE_LIMIT = 60.0
+_AT_ONCE = 8
+"""Containers to remove in one command: asked for 56 at once, a loaded engine lost count of a network's endpoints."""
+
+_REMOVE_LIMIT = 5.0
 """Seconds of wall time for a network to be free of its removed containers."""
 
 RANGE = "198.18"
@@ -141,29 +145,30 @@ def _labelled(kind: list[str], label: str) -> list[tuple[str, str]]:
 _CONTAINERS, _NETWORKS = ["ps", "--all"], ["network", "ls"]
 
 
-def _remove(containers: list[str], networks: list[str]) -> None:
-    if containers:
-        commands.run(["docker", "rm", "--force", "--volumes", *containers])
-    for network in networks:
-        _remove_network(network, time.monotonic() + _REMOVE_LIMIT)
+def _remove(containers: list[str], networks: list[str]) -> list[str]:
+    """Remove them; returns in sentences what the engine would not let go."""
+    for start in range(0, len(containers), _AT_ONCE):
+        commands.run(["docker", "rm", "--force", "--volumes", *containers[start : start + _AT_ONCE]])
+    return [left for network in networks if (left := _remove_network(network))]
 
 
-def _remove_network(identity: str, deadline: float) -> None:
-    """Again and again until `deadline`: a busy engine lets go of a removed container's endpoint some time afterwards."""
+def _remove_network(identity: str) -> str | None:
+    """Try again for a while: a busy engine lets go of a removed container's endpoint some time later, or never."""
+    deadline = time.monotonic() + _REMOVE_LIMIT
     while True:
         try:
             commands.run(["docker", "network", "rm", identity])
-            return
-        except CommandError:
+            return None
+        except CommandError as error:
             if time.monotonic() > deadline:
-                raise
+                return f"a network is left ({error.output.splitlines()[0]}); only a restart of the Docker engine removes it"
             time.sleep(0.5)
 
 
-def remove_run(run: str) -> None:
-    """Remove all containers and networks of a run."""
+def remove_run(run: str) -> list[str]:
+    """Remove all containers and networks of a run; returns in sentences what is left."""
     label = f"{RUN}={run}"
-    _remove(*([identity for identity, _ in _labelled(kind, label)] for kind in (_CONTAINERS, _NETWORKS)))
+    return _remove(*([identity for identity, _ in _labelled(kind, label)] for kind in (_CONTAINERS, _NETWORKS)))
 
 
 def remove_orphans(kept_too: bool) -> int:
@@ -173,8 +178,10 @@ def remove_orphans(kept_too: bool) -> int:
         return [identity for identity, name in _labelled(kind, RUN) if (kept_too if not name else not _lives(name))]
 
     containers, networks = orphans(_CONTAINERS), orphans(_NETWORKS)
-    _remove(containers, networks)
-    return len(containers) + len(networks)
+    left = _remove(containers, networks)
+    for sentence in left:
+        print(sentence, file=sys.stderr)
+    return len(containers) + len(networks) - len(left)
 
 
 def listing() -> str:
