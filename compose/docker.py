@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -28,19 +28,26 @@ _END_GRACE = 30.0
 
 
 @contextmanager
-def running(project: Project, report: Report) -> Iterator[dict[str, float]]:
-    """Containers up in the `with`, removed after it; the mapping holds the seconds that both took."""
+def running(cell: Cell, folder: Path, images: Images, report: Report) -> Iterator[tuple[Project, dict[str, float]]]:
+    """A cell's containers, up in the `with` and removed after it; the mapping holds the seconds that both took."""
     times: dict[str, float] = {}
+    with ExitStack() as stack:
+        with engine.one_at_a_time(lambda: report({"phase": "wait"})):
+            begin = time.monotonic()
+            project = Project(cell, folder, folder.parent.parent.name, images)
+            project.write()
+            stack.callback(_remove, project, times)
+            project.start(report)
+            times["up_s"] = round(time.monotonic() - begin, 3)
+        yield project, times
+
+
+def _remove(project: Project, times: dict[str, float]) -> None:
+    project.save_logs()
     begin = time.monotonic()
-    try:
-        project.start(report)
-        times["up_s"] = round(time.monotonic() - begin, 3)
-        yield times
-    finally:
-        project.save_logs()
-        begin = time.monotonic()
-        engine.remove_run(project.run)
-        times["down_s"] = round(time.monotonic() - begin, 3)
+    for sentence in engine.remove_run(project.run):
+        print(sentence, flush=True)  # the results are whole; it is kept in the cell's log
+    times["down_s"] = round(time.monotonic() - begin, 3)
 
 
 def _connect(project: Project, report: Report) -> tuple[dict[str, int], int]:
@@ -80,10 +87,7 @@ def _identities(project: Project) -> dict[str, Any]:
 def run_cell(cell: Cell, folder: Path, report: Report, images: Images) -> dict[str, Any]:
     """Run one cell; messages.csv, PCAPs, logs and compose.yaml go below `folder`. Returns the facts of the run."""
     begin = time.time_ns()
-    project = Project(cell, folder, folder.parent.parent.name, images)
-    project.write()
-    report({"phase": "up"})
-    with running(project, report) as times:
+    with running(cell, folder, images, report) as (project, times):
         ready, go = _connect(project, report)
     records = Records(cell.run_tag, cell.size)
     counters: dict[str, dict[str, int]] = {}
@@ -122,9 +126,10 @@ def run_cell(cell: Cell, folder: Path, report: Report, images: Images) -> dict[s
 def up(cell: Cell, folder: Path, run: str, images: Images) -> None:
     """`make up`: a cell's containers, publishing on schedule, left running for a look by hand."""
     (folder / "logs").mkdir(parents=True, exist_ok=True)
-    project = Project(replace(cell, wall_limit=_NO_LIMIT), folder, run, images, kept=True)
-    project.write()
-    project.start(lambda _event: None)
+    with engine.one_at_a_time(lambda: None):
+        project = Project(replace(cell, wall_limit=_NO_LIMIT), folder, run, images, kept=True)
+        project.write()
+        project.start(lambda _event: None)
     limit = time.time() + exchange.UP_LIMIT
     project.await_all(list(project.job.hosts), exchange.STATUS, "containers come up", limit, lambda: None)
     project.tell(exchange.BEGIN, begin := time.time_ns() + exchange.LEAD)

@@ -1,10 +1,15 @@
 """The Docker engine: whether it can run cells, and clean-up of what carries our labels, never by a pattern of names."""
 
+import fcntl
 import functools
 import os
 import platform
 import shutil
 import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from compose import image
@@ -12,9 +17,16 @@ from testbed import commands
 from testbed.commands import CommandError
 from testbed.errors import SetupError
 from testbed.host import TRY_NETEM
+from testbed.places import CACHE
 
 RUN, OWNER = "pubsub-testbed.run", "pubsub-testbed.owner"
 """Labels: the run that containers and networks belong to, and the process that will remove them (empty: `make down`)."""
+
+_AT_ONCE = 8
+"""Containers to remove in one command: asked for 56 at once, a loaded engine lost count of a network's endpoints."""
+
+_REMOVE_LIMIT = 5.0
+"""Seconds of wall time for a network to be free of its removed containers."""
 
 RANGE = "198.18"
 """RFC 2544's benchmarking range: each cell takes a free /24 of it."""
@@ -133,17 +145,30 @@ def _labelled(kind: list[str], label: str) -> list[tuple[str, str]]:
 _CONTAINERS, _NETWORKS = ["ps", "--all"], ["network", "ls"]
 
 
-def _remove(containers: list[str], networks: list[str]) -> None:
-    if containers:
-        commands.run(["docker", "rm", "--force", "--volumes", *containers])
-    if networks:
-        commands.run(["docker", "network", "rm", *networks])
+def _remove(containers: list[str], networks: list[str]) -> list[str]:
+    """Remove them; returns in sentences what the engine would not let go."""
+    for start in range(0, len(containers), _AT_ONCE):
+        commands.run(["docker", "rm", "--force", "--volumes", *containers[start : start + _AT_ONCE]])
+    return [left for network in networks if (left := _remove_network(network))]
 
 
-def remove_run(run: str) -> None:
-    """Remove all containers and networks of a run."""
+def _remove_network(identity: str) -> str | None:
+    """Try again for a while: a busy engine lets go of a removed container's endpoint some time later, or never."""
+    deadline = time.monotonic() + _REMOVE_LIMIT
+    while True:
+        try:
+            commands.run(["docker", "network", "rm", identity])
+            return None
+        except CommandError as error:
+            if time.monotonic() > deadline:
+                return f"a network is left ({error.output.splitlines()[0]}); only a restart of the Docker engine removes it"
+            time.sleep(0.5)
+
+
+def remove_run(run: str) -> list[str]:
+    """Remove all containers and networks of a run; returns in sentences what is left."""
     label = f"{RUN}={run}"
-    _remove(*([identity for identity, _ in _labelled(kind, label)] for kind in (_CONTAINERS, _NETWORKS)))
+    return _remove(*([identity for identity, _ in _labelled(kind, label)] for kind in (_CONTAINERS, _NETWORKS)))
 
 
 def remove_orphans(kept_too: bool) -> int:
@@ -153,14 +178,34 @@ def remove_orphans(kept_too: bool) -> int:
         return [identity for identity, name in _labelled(kind, RUN) if (kept_too if not name else not _lives(name))]
 
     containers, networks = orphans(_CONTAINERS), orphans(_NETWORKS)
-    _remove(containers, networks)
-    return len(containers) + len(networks)
+    left = _remove(containers, networks)
+    for sentence in left:
+        print(sentence, file=sys.stderr)
+    return len(containers) + len(networks) - len(left)
 
 
 def listing() -> str:
     """All containers of all runs, as a table."""
     columns = f'table {{{{.Names}}}}\\t{{{{.Status}}}}\\t{{{{.Label "{RUN}"}}}}'
     return commands.run(["docker", "ps", "--all", "--filter", f"label={RUN}", "--format", columns])
+
+
+@contextmanager
+def one_at_a_time(waiting: Callable[[], None]) -> Iterator[None]:
+    """Of several runs at once one brings containers up: between free_subnet() and its network no other may look for one.
+
+    `waiting` is called about once a second until it is this run's turn.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "containers.lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                waiting()
+                time.sleep(1)
+        yield
 
 
 def free_subnet() -> str:

@@ -15,6 +15,7 @@ from clients import registry as protocols
 from compose import engine
 from testbed import commands, exchange
 from testbed.cell import Cell, host_names
+from testbed.commands import CommandError
 from testbed.drive import Report
 from testbed.errors import SetupError
 from testbed.exchange import Job, heard, tell
@@ -127,7 +128,10 @@ class Project:
 
     def save_logs(self) -> None:
         """All containers' output into the cell's logs, each line with its service's name."""
-        text = commands.run([*self._compose, "logs", "--no-color"])
+        try:
+            text = commands.run([*self._compose, "logs", "--no-color"])
+        except CommandError as error:  # what comes after a failure must not hide it
+            text = str(error)
         (self.folder / "logs" / "containers.log").write_text(text)
 
     def await_all(self, hosts: list[str], file: str, what: str, deadline: float, report: Callable[[], None]) -> None:

@@ -186,6 +186,8 @@ def run_all(
             return Finished(cell, status, time.monotonic() - begin)
         except CellEnded as ended:
             return Finished(cell, ended.status, time.monotonic() - begin, str(ended))
+        except SetupError as error:  # its clean-up failed; the run goes on
+            return Finished(cell, "failed", time.monotonic() - begin, str(error))
         finally:
             free.put(core)
 

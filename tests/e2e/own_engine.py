@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -32,6 +33,17 @@ def _bridge() -> Iterator[str]:
         yield name
     finally:
         commands.run(["ip", "link", "delete", name])
+        for table in ("filter", "nat"):  # the rules that dockerd had for it, if it had any (see _firewall)
+            for rule in commands.run(["iptables", "-t", table, "-S"]).splitlines():
+                if name in rule.split():
+                    commands.run(["iptables", "-t", table, "-D", *shlex.split(rule)[1:]])
+
+
+def _unmount(folder: Path) -> None:
+    """What dockerd leaves mounted there when it ends: the first network namespace."""
+    for mount in Path("/proc/self/mounts").read_text().splitlines():
+        if (where := mount.split()[1]).startswith(f"{folder}/"):
+            commands.run(["umount", where])
 
 
 def _firewall() -> str:
@@ -60,6 +72,7 @@ def _started() -> Iterator[None]:
         lock = stack.enter_context((CACHE / "engine.lock").open("w"))
         fcntl.flock(lock, fcntl.LOCK_EX)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="testbed-engine-")))
+        stack.callback(_unmount, folder)
         bridge = stack.enter_context(_bridge())
         where = f"unix://{folder}/docker.sock"
         log = folder / "dockerd.log"
