@@ -23,6 +23,7 @@ from guest.cures import environment
 from guest.kernel import Kernel
 from testbed import commands
 from testbed.cell import Cell
+from testbed.errors import SetupError
 from testbed.trial import write_configurations
 
 _LOOK = 0.25
