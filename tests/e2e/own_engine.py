@@ -133,6 +133,7 @@ def some_engine() -> Iterator[str | None]:
                 yield f"{problem}; {reason}"
                 return
             stack.enter_context(_started())
+            engine.remove_orphans(kept_too=True)  # of a test that was killed
             _make_image()
         else:
             image.build()

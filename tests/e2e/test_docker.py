@@ -43,6 +43,12 @@ def left(kind):
     return commands.run(words).split()
 
 
+def run_of(container):
+    return commands.run(
+        ["docker", "inspect", "--format", f'{{{{index .Config.Labels "{engine.RUN}"}}}}', container]
+    ).strip()
+
+
 def nothing_is_left():
     return not left(["ps", "--all"]) and not left(["network", "ls"])
 
@@ -55,8 +61,15 @@ class Background:
         words = command(out, **(SMALL | variables))
         self.process = subprocess.Popen(words, cwd=PROJECT, stdout=self.log, stderr=subprocess.STDOUT)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)  # does nothing to a process that has been waited for
+        self.process.wait(60)
+
     def await_containers(self, count):
-        wait_for(lambda: len(left(["ps"])) >= count or self.process.poll() is not None, "containers", 120, 0.5)
+        wait_for(lambda: len(left(["ps"])) >= count or self.process.poll() is not None, "containers", 240, 0.5)
         assert self.process.poll() is None, self.output()
 
     def output(self):
@@ -129,11 +142,11 @@ def test_both_generations_of_compose_take_the_files(small, small_zeromq):
 @pytest.fixture(scope="module")
 def paper_sized(out):
     """27+27 containers of one cell, looked at while they run: the run, all containers and their inspection."""
-    going = Background(out, clients=27, messages=2, capture="publisher-02")
-    going.await_containers(56)
-    inspected = json.loads(commands.run(["docker", "inspect", *left(["ps"])]))
-    network = json.loads(commands.run(["docker", "network", "inspect", *left(["network", "ls"])]))
-    assert going.process.wait(300) == 0, going.output()
+    with Background(out, clients=27, messages=2, capture="publisher-02") as going:
+        going.await_containers(56)
+        inspected = json.loads(commands.run(["docker", "inspect", *left(["ps"])]))
+        network = json.loads(commands.run(["docker", "network", "inspect", *left(["network", "ls"])]))
+        assert going.process.wait(300) == 0, going.output()
     return (out / "latest").resolve(), inspected, network, going.output()
 
 
@@ -215,18 +228,16 @@ def test_a_run_beside_a_killed_one_removes_what_that_left_and_nothing_else(tmp_p
     killed, other = tmp_path / "killed", tmp_path / "other"
     for folder in (killed, other):
         folder.mkdir()
-    first = Background(killed, messages=1000)
-    first.await_containers(CONTAINERS)
-    orphans = set(left(["ps"]))
-    second = Background(other, messages=1000)
-    second.await_containers(2 * CONTAINERS)  # two runs at once, each with its own network
-    first.process.kill()
-    first.process.wait()
-    assert run(tmp_path, **SMALL).code == 0
-    assert not orphans & set(left(["ps", "--all"]))
-    assert len(left(["ps"])) == CONTAINERS
-    second.process.send_signal(signal.SIGINT)
-    assert second.process.wait(60) == 130
+    with Background(killed, messages=1000) as first, Background(other, messages=1000) as second:
+        second.await_containers(2 * CONTAINERS)  # two runs at once, each with its own network
+        of_each = {identity: run_of(identity) for identity in left(["ps"])}
+        first.process.kill()
+        first.process.wait()
+        assert run(tmp_path, **SMALL).code == 0
+        killed_run = (killed / "latest").resolve().name
+        assert set(left(["ps"])) == {identity for identity, name in of_each.items() if name != killed_run}
+        second.process.send_signal(signal.SIGINT)
+        assert second.process.wait(60) == 130
     assert nothing_is_left()
     assert json.loads((other / "latest" / "manifest.json").read_text())["runtime"] == "docker"
 
