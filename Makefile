@@ -23,7 +23,7 @@ OPTIONS = --profile '$(PROFILE)' $(call options,$(filter-out PROFILE,$(VARIABLES
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 	@echo; echo "make run takes: $(VARIABLES)"
 
 setup:  ## install what is missing: Debian packages, Python environment, guest kernel
@@ -32,7 +32,7 @@ setup:  ## install what is missing: Debian packages, Python environment, guest k
 test-setup:  ## the same, and what only the tests need: a Docker engine with Compose, Chromium
 	@$(SYSTEM_PYTHON) -m testbed.setup tests
 
-docker-kernel:  ## the same, and a guest kernel that runs a Docker engine, for test-docker-netem
+docker-kernel:  ## the same, and the guest kernel that runs a Docker engine, for test-docker-netem
 	@$(SYSTEM_PYTHON) -m testbed.setup tests docker-kernel
 
 run: setup  ## run a study on a link: make run PROFILE=satcom

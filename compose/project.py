@@ -1,8 +1,10 @@
 """A cell as a Compose project: what it is rendered from, its files, and what its containers tell."""
 
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,12 +25,30 @@ from testbed.exchange import Job, heard, tell
 _TEMPLATES = Path(__file__).parent
 _NOBODY = 65534
 _LOOK = 3.0
-"""Seconds between two looks at whether all containers still run."""
+"""Seconds between two looks at whether all containers still run, and between two signs of life while they come up."""
 
 OWN_IMAGE = "testbed"
 
 Images = dict[str, str]
 """The testbed's own image by OWN_IMAGE, and by its name that of each server which does not run in it."""
+
+
+@contextmanager
+def _signs_of_life(report: Report) -> Iterator[None]:
+    """Report inside the `with`, for UP_LIMIT at most: on a busy machine Compose is silent for minutes."""
+    done, until = threading.Event(), time.monotonic() + exchange.UP_LIMIT
+
+    def tell_on() -> None:
+        while not done.wait(_LOOK) and time.monotonic() < until:
+            report({"phase": "up"})
+
+    thread = threading.Thread(target=tell_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 class Project:
@@ -101,11 +121,12 @@ class Project:
         return [*engine.compose(), "--project-name", f"pubsub-{self.run}".lower(), "--file", str(self.file)]
 
     def start(self, report: Report) -> None:
-        """Bring all containers up; each step of Compose is told through `report`, as a sign of life."""
+        """Bring all containers up, telling signs of life through `report`."""
         # docker-compose 1.29 takes a slot for a service and another for its container: with fewer it waits for itself.
         slots = 2 * (len(self.job.hosts) + len(self.servers))
         limits = ["env", "COMPOSE_HTTP_TIMEOUT=300", f"COMPOSE_PARALLEL_LIMIT={slots}"]
-        commands.follow([*limits, *self._compose, "up", "--detach"], lambda _line: report({"phase": "up"}))
+        with _signs_of_life(report):
+            commands.follow([*limits, *self._compose, "up", "--detach"], lambda _line: None)
 
     def heard(self, host: str, file: str) -> Any | None:
         """What a container told."""
