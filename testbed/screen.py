@@ -109,7 +109,7 @@ def result_table(plan: Plan, rows: list[dict[str, Any]]) -> None:
             _number(row.get("jitter_mean_ms")),
             _number(row.get("emulated_s")),
             _number(row.get("wall_s")),
-            f"{row['status']}, host-limited" if row.get("host_limited") == "yes" else row["status"],
+            "host-limited" if row.get("host_limited") == "yes" else row["status"],
         )
     console.print(table)
 
