@@ -1,5 +1,6 @@
 """What some programs need in virtual time, told by the protocol that uses them; built in the cache when first needed.
 
+- All read the clock more often than time passes: preloaded guest/clock.c repeats a reading until the reader sleeps.
 - Libraries that spin: preloaded guest/spin.c makes them sleep.
 - Libraries that read the time stamp counter (RDTSC): it is this machine's own, so it would bring the host's time into the
   guest, and with it results that differ from run to run. They get a copy that reads 0, as on a processor without one.
@@ -15,7 +16,7 @@ from testbed import commands
 from testbed.errors import SetupError
 from testbed.places import CACHE
 
-_SPIN = Path(__file__).parent / "spin.c"
+_CLOCK, _SPIN = (Path(__file__).parent / name for name in ("clock.c", "spin.c"))
 
 # rdtsc and, in either order, mov eax,eax and shl rdx,32: how compilers join its two halves (Intel SDM vol. 2, RDTSC).
 _RDTSC = re.compile(rb"\x0f\x31(?:\x89\xc0\x48\xc1\xe2\x20|\x48\xc1\xe2\x20\x89\xc0)")
@@ -39,11 +40,11 @@ def _cached(name: str, recipe: bytes, make: Callable[[Path], object]) -> Path:
     return folder / name
 
 
-def _preload() -> Path:
+def _compiled(source: Path) -> Path:
     return _cached(
-        "spin.so",
-        _SPIN.read_bytes(),
-        lambda library: commands.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(library), str(_SPIN)]),
+        f"{source.stem}.so",
+        source.read_bytes(),
+        lambda library: commands.run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(library), str(source)]),
     )
 
 
@@ -75,9 +76,7 @@ def _copy(name: str) -> Path:
 
 def environment(spins: bool, reads_tsc: Sequence[str]) -> dict[str, str]:
     """Environment variables for a cell's programs. `reads_tsc` names libraries, `libexample.so.1`, loaded here too."""
-    env = {}
-    if spins:
-        env["LD_PRELOAD"] = str(_preload())
+    env = {"LD_PRELOAD": ":".join(str(_compiled(source)) for source in ([_CLOCK, _SPIN] if spins else [_CLOCK]))}
     if reads_tsc:
         env["LD_LIBRARY_PATH"] = ":".join(str(_copy(name).parent) for name in reads_tsc)
     return env
