@@ -125,9 +125,10 @@ def owner() -> str:
 
 def _start_time(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
         return "gone"
+    return "gone" if fields[0] in "ZX" else fields[19]  # ended, though nobody has asked yet how
 
 
 def _lives(name: str) -> bool:
