@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # its parts are loaded when first used
 
 from analysis import netem_model
 from analysis.netem_model import Share
@@ -107,8 +107,8 @@ def observe(channel: Channel, raws: dict[tuple[str, str], Path]) -> list[Seen]:
 def share_interval(hits: int, count: int, inflation: float, confidence: float) -> tuple[float, float]:
     """Clopper and Pearson's interval of a share of 1; `inflation` packets tell as much as one independent packet would."""
     k, n, tail = hits / inflation, count / inflation, (1 - confidence) / 2
-    low = float(stats.beta.ppf(tail, k, n - k + 1)) if hits else 0.0
-    high = float(stats.beta.ppf(1 - tail, k + 1, n - k)) if hits < count else 1.0
+    low = float(scipy.stats.beta.ppf(tail, k, n - k + 1)) if hits else 0.0
+    high = float(scipy.stats.beta.ppf(1 - tail, k + 1, n - k)) if hits < count else 1.0
     return low, high
 
 
@@ -170,11 +170,11 @@ class _Judge:
             ("jitter (sd)", np.std, _error_of_sd(found)),
         ):
             wanted, measured = float(one(expected)), float(one(found))
-            half, strict = (error * stats.norm.ppf((1 + level) / 2) for level in (CONFIDENCE, self.level))
+            half, strict = (error * scipy.stats.norm.ppf((1 + level) / 2) for level in (CONFIDENCE, self.level))
             figures = _ms(wanted, measured, measured - half, measured + half)
             allowed = f"within its {100 * self.level:.4g} % interval and {near / 1000:g} µs"
             yield self._check(what, "ms", figures, allowed, bool(abs(measured - wanted) <= strict + near), note)
-        p = float(stats.ks_2samp(found, expected, method="asymp").pvalue)
+        p = float(scipy.stats.ks_2samp(found, expected, method="asymp").pvalue)
         allowed = f"Kolmogorov-Smirnov p above {1 - self.level:.2g}"
         yield self._check("distribution", "p", (None, p, None, None), allowed, p > 1 - self.level, note)
         if self.netem.delay_correlation:
@@ -196,7 +196,7 @@ class _Judge:
         if len(times) < 3:
             return self._not("rate", "kbit/s", "too few datagrams of the burst arrived")
         gaps = np.diff(times)
-        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(gaps) - 1) * stats.sem(gaps))
+        half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(gaps) - 1) * scipy.stats.sem(gaps))
         bits = 8e6 * arrived.bytes.iloc[0]  # for kbit/s from ns
         wanted, measured = self.netem.rate / 1000, bits / gaps.mean()
         low, high = bits / (gaps.mean() + half), bits / max(gaps.mean() - half, 1.0)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scipy.stats import binomtest
+import scipy  # its parts are loaded when first used
 
 CONFIDENCE = 0.99
 
@@ -18,7 +18,7 @@ def loss(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     entered = dropped + passed
     if not entered:
         return {"packets": 0, "dropped": 0, "loss_pct": None, "loss_99_pct": None}
-    interval = binomtest(dropped, entered).proportion_ci(CONFIDENCE, method="exact")
+    interval = scipy.stats.binomtest(dropped, entered).proportion_ci(CONFIDENCE, method="exact")
     return {
         "packets": entered,
         "dropped": dropped,
