@@ -40,6 +40,11 @@ class Netem:
         """Whether this changes a packet's fate at all; the unshaped baseline does not."""
         return any(getattr(self, f.name) for f in fields(self) if f.name not in ("limit", "distribution"))
 
+    @property
+    def loses(self) -> bool:
+        """Whether packets are lost, or spoiled, by chance."""
+        return bool(self.loss or self.loss_state or self.loss_gemodel or self.corrupt)
+
 
 def _chance(word: str, share: int, correlation: int) -> list[str]:
     if not share:

@@ -32,10 +32,11 @@ AUTO = -1
 
 @dataclass(frozen=True)
 class Leg:
-    """One direction of the channel: rate in bit/s (0: not limited) and the longest delay of a packet in ns."""
+    """One direction of the channel: rate in bit/s (0: not limited), longest delay in ns, whether packets are lost."""
 
     rate: int
     delay: int
+    loses: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ def rate(auto: Derivation | None = None) -> Any:
     return field(metadata={"unit": "rate", "auto": auto})
 
 
-def number(low: int, high: int = 2**31 - 1) -> Any:
+def number(low: int, high: int = 2**31 - 1, auto: Derivation | None = None) -> Any:
     """A whole number from `low` to `high`."""
-    return field(metadata={"range": (low, high)})
+    return field(metadata={"range": (low, high), "auto": auto})
 
 
 def _value(metadata: Any, kind: Any, value: object) -> Any:

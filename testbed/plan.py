@@ -165,7 +165,7 @@ def _traffic(payload: str, traffic: Traffic, choice: Choice) -> dict[str, Any]:
 
 def _circumstances(cell: Cell) -> parameters.Circumstances:
     netem = cell.channel.netem
-    shaped = parameters.Leg(netem.rate, netem.delay + netem.jitter)
+    shaped = parameters.Leg(netem.rate, netem.delay + netem.jitter, netem.loses)
     legs = {
         each: shaped if each in DIRECTIONS[cell.channel.direction] else parameters.Leg(0, 0)
         for each in ("uplink", "downlink")

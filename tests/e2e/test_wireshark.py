@@ -45,7 +45,7 @@ MESSAGE = '(tcp || udp) && frame contains "\\"seq\\":1," && ip.src == 198.18.0.2
         ("mqtt-qos1", ["publisher-01", "MQTT", "testbed/unit-01", "1", "1"]),
         ("mqttsn-qos1", ["publisher-01", "MQTT-SN", "3", "0x1", "2"]),  # the topic by its number, given at registration
         ("zmq-tcp", ["publisher-01", "ZMTP", "testbed/unit-01", "", ""]),
-        ("zmq-pgm", ["publisher-01", "PGM", "", "", "0x00000005"]),  # after the hellos
+        ("zmq-pgm", ["publisher-01", "PGM", "", "", "0x00000002"]),  # after the hellos
         ("zmq-norm", ["publisher-01", "NORM", "", "", "22"]),
     ],
 )

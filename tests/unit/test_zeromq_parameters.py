@@ -23,7 +23,7 @@ WRITTEN = {
     "recovery_ivl": "auto",
     "multicast_hops": 1,
     "multicast_maxtpdu": "auto",
-    "hellos": 5,
+    "hellos": "auto",
     "hello_interval": "auto",
 }
 
@@ -63,6 +63,13 @@ def test_the_hellos_of_all_clients_fill_a_quarter_of_the_channel():
     interval = derived(CNR).hello_interval / SECOND
     assert 27 * 600 * 8 / 9_600 / interval == pytest.approx(0.25, rel=0.01)
     assert derived(SATCOM).hello_interval > 2 * SATCOM.delay
+
+
+def test_more_hellos_where_they_may_be_lost():
+    assert derived(SATCOM).hellos == 2
+    assert derived(dataclasses.replace(CNR, loses=True)).hellos == 5
+    assert derived(SATCOM, dataclasses.replace(CNR, loses=True)).hellos == 5
+    assert derived(SATCOM, hellos=7).hellos == 7
 
 
 def test_what_the_study_states_is_not_derived():
