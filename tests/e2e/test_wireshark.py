@@ -46,7 +46,7 @@ MESSAGE = '(tcp || udp) && frame contains "\\"seq\\":1," && ip.src == 198.18.0.2
         ("mqttsn-qos1", ["publisher-01", "MQTT-SN", "3", "0x1", "2"]),  # the topic by its number, given at registration
         ("zmq-tcp", ["publisher-01", "ZMTP", "testbed/unit-01", "", ""]),
         ("zmq-pgm", ["publisher-01", "PGM", "", "", "0x00000002"]),  # after the hellos
-        ("zmq-norm", ["publisher-01", "NORM", "", "", "22"]),
+        ("zmq-norm", ["publisher-01", "NORM", "", "", "12"]),
     ],
 )
 def test_a_message_is_decoded_and_coloured(satcom, tshark, protocol, shown):
