@@ -36,9 +36,18 @@ def _not_ready(cell: CellResult) -> Found:
         )
 
 
+_PACKET = 1514  # bytes of Ethernet's largest frame (IEEE 802.3)
+
+
+def _under_way(netem: dict[str, int]) -> float:
+    """Bytes that netem holds of a link that is not saturated: those on their way, and one packet that is being sent."""
+    return netem["rate"] * (netem["delay"] + netem["jitter"]) / 8e9 + _PACKET
+
+
 def _saturated(cell: CellResult) -> Found:
     for interface, qdisc in cell.facts.get("channel", {}).get("after", {}).items():
-        if qdisc.get("qlen"):
+        netem = cell.plan["channel"]["netem"]
+        if netem["rate"] and qdisc.get("backlog", 0) > _under_way(netem):
             yield (
                 "The link was saturated: packets were still queued at the end of the drain, so loss and delay depend on "
                 "how long one waits:",
