@@ -16,7 +16,7 @@ def cell(backlog, rate=RATE):
 
 
 @pytest.mark.parametrize(
-    ("backlog", "found"), [(0, False), (234, False), (17_188 + 1514, False), (17_188 + 1600, True), (10**6, True)]
+    ("backlog", "found"), [(0, False), (234, False), (17_187 + 1514, False), (17_188 + 1600, True), (10**6, True)]
 )
 def test_a_link_is_saturated_when_more_is_queued_than_is_on_its_way(backlog, found):
     assert bool(list(warnings._saturated(cell(backlog)))) == found
