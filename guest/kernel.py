@@ -4,7 +4,6 @@ Cached below a key of the source's version and of what it is built with, so a ch
 """
 
 import fcntl
-import functools
 import hashlib
 import os
 import re
@@ -85,7 +84,6 @@ def cached(configs: Configs = PLAIN) -> Kernel | None:
     return Kernel(folder / "linux", folder / "random.so", folder.name.split("-")[1], tools())
 
 
-@functools.cache
 def tools() -> tuple[Path, ...]:
     """Folders with newer tools than the system's, to be put before it in PATH."""
     return tuple(sorted(CACHE.glob("iproute2-*/sbin")))[-1:]
@@ -106,7 +104,6 @@ def fetch_iproute2(say: Say) -> None:
             shutil.move(Path(scratch, "sbin"), target / "sbin")
     except (SetupError, KeyError) as error:
         say(f"tc: none newer to be had ({error}); netem is then seeded by the guest's random pool alone")
-    tools.cache_clear()
 
 
 def _unpack(say: Say, scratch: Path) -> tuple[str, Path]:
