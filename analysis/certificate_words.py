@@ -10,9 +10,8 @@ def _measured(check: dict[str, Any]) -> str:
     if check["measured"] is None:
         return "–"
     wanted = "" if check["expected"] is None else f"{check['expected']:,g} {check['unit']}: "
-    if check["what"] == "delay" and not check["allowed"].startswith(
-        "within"
-    ):  # it does not vary: all of them are known
+    varies = check["allowed"].startswith("within")
+    if check["what"] == "delay" and not varies:  # all of them are known
         most = 1000 * max(abs(check[end] - check["expected"]) for end in ("low", "high"))
         return f"{wanted}{most:.2f} µs off at most"
     if check["what"] == "rate":

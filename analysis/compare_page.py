@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import style
+from analysis import page, style
 from analysis.compare import Row, SideBySide, Step
 from analysis.plots import show_ms
-from analysis.report import inline_svg, number, template
+from analysis.report import inline_svg, number
 from analysis.statistics import CONFIDENCE
 
 _DIFFERENCES = tuple(f"difference_{name}{end}" for name in ("delay_ms", "loss_pct") for end in ("", "_low", "_high"))
@@ -125,7 +125,5 @@ def write(comparison: SideBySide, folder: Path) -> Path:
             {"name": payload, "rows": rows, "svg": inline_svg(folder / "figures" / f"compare-{payload}.svg", alt)}
         )
     _table(comparison).to_csv(folder / "compare.csv", index=False, float_format="%.6f", lineterminator="\n")
-    path = folder / "compare.html"
     context = {"comparison": comparison, "payloads": payloads, "percent": f"{100 * CONFIDENCE:g} %"}
-    path.write_text(template("compare.html.j2").render(context))
-    return path
+    return page.write(folder, "compare", context)

@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from analysis import (
     certificate_words,
     figures,
     findings,
+    page,
     pairs,
     pcap,
     published,
@@ -26,8 +26,6 @@ from clients import registry as protocols
 from testbed import parameters
 from testbed.netem import Netem, describe
 from testbed.units import show_duration
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def number(value: float | None, digits: int = 1) -> str:
@@ -184,27 +182,11 @@ def _context(run: Run) -> dict[str, Any]:
     }
 
 
-def template(name: str) -> Template:
-    """A page's template."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
-
-
 def write(folder: Path) -> Path:
     """Draw the figures and write report.html into a run's folder; returns its path. Raises UserError if it is no run."""
     pcap.analyse_run(folder)
     run = load(folder)
     with figures.drawing(run) as drawn:
-        context, page = _context(run), template("report.html.j2")
+        context = _context(run)
         shown = [(one, inline_svg(folder / "figures" / f"{one.name}.svg", one.alt)) for one in drawn]
-    html = page.render(context, figures=shown)
-    path, fresh = folder / "report.html", folder / "report.html.new"
-    fresh.write_text(html)
-    fresh.replace(path)
-    return path
+    return page.write(folder, "report", context | {"figures": shown})

@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analysis import published, statements, statistics
+from analysis import page, published, statements, statistics
 from analysis.run import Run, load
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 @dataclass(frozen=True)
@@ -134,18 +131,6 @@ def write(found: Comparison, folder: Path) -> Path:
     """reproduction.html and reproduction.csv in `folder`; returns the page's path."""
     rows = [{**vars(line), "difference": line.difference} for line in found.lines]
     pd.DataFrame(rows).to_csv(folder / "reproduction.csv", index=False, float_format="%.4f", lineterminator="\n")
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     links = {run.plan["profile"]["name"]: f"{run.folder.name}/report.html" for run in found.runs}
-    html = environment.get_template("reproduction.html.j2").render(
-        found=found, links=links, traffic=[_traffic(run) for run in found.runs[:1]]
-    )
-    path, fresh = folder / "reproduction.html", folder / "reproduction.html.new"
-    fresh.write_text(html)
-    fresh.replace(path)
-    return path
+    context = {"found": found, "links": links, "traffic": [_traffic(run) for run in found.runs[:1]]}
+    return page.write(folder, "reproduction", context)
